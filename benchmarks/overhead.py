@@ -4,7 +4,8 @@
 
 With a system that costs nothing, in one worker, at 720×480: the wall time per pair that the worker does not spend
 reading and transforming (it times both itself, so that their own noise cancels), as the slope between a short and a
-long run, so that starting up does not count. In small mode there is one run, and starting up counts.
+long run, so that starting up does not count. The worker's processor time is the same where nobody else uses the
+machine. In small mode there is one run, and starting up counts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,20 +34,30 @@ ANSWER = instar.Poses.from_array(np.full((1, 33, 2), 100.0), skeleton="mediapipe
 TIMES = "INSTAR_BENCHMARK_TIMES"
 
 
+class Spent(NamedTuple):
+    """Of a run, or of a pair: seconds that are neither reading nor transforming by the clock and of the worker's
+    processor, and those that are."""
+
+    clock: float
+    processor: float
+    reading: float
+
+
 def measure(small: bool = False) -> Figures:
     size, counts = ((90, 60), [2]) if small else ((720, 480), [60, 240])
     with tempfile.TemporaryDirectory() as place:
         folder = (drawings if small else photos)(Path(place) / "inputs", counts[-1], size)
         tries = [_attempt(folder, Path(place) / str(number), counts) for number in range(1 if small else 3)]
-    overhead, reading = (statistics.median(column) for column in zip(*tries, strict=True))
+    pair = Spent(*(1000 * statistics.median(column) for column in zip(*tries, strict=True)))
     return {
         "width": size[0],
         "height": size[1],
         "cases": counts[-1],
         "tries": len(tries),
         "rules": len(plain_suite().rules),
-        "overhead_ms_per_pair": overhead,
-        "read_and_transform_ms_per_pair": reading,
+        "overhead_ms_per_pair": pair.clock,
+        "overhead_processor_ms_per_pair": pair.processor,
+        "read_and_transform_ms_per_pair": pair.reading,
     }
 
 
@@ -79,40 +90,41 @@ def run_seconds(name: str, folder: Path, out: Path, workers: int, limit: int) ->
     return finished.outcome.seconds
 
 
-def _attempt(folder: Path, out: Path, counts: list[int]) -> tuple[float, float]:
-    """Milliseconds per pair that are neither reading nor transforming, and those that are: between two runs of
-    different length, or of the only one."""
+def _attempt(folder: Path, out: Path, counts: list[int]) -> Spent:
+    """Seconds per pair, between two runs of different length, or of the only one."""
     out.mkdir()
     times = out / "times"
-    outside, inside = [0.0], [0.0]
+    runs = [Spent(0.0, 0.0, 0.0)]
     os.environ[TIMES] = str(times)
     for count in counts:
-        np.zeros(1).tofile(times)
+        np.zeros(3).tofile(times)
         wall = run_seconds("benchmarks.overhead:costless", folder, out / str(count), 1, count)
-        inside.append(float(np.fromfile(times)[0]))
-        outside.append(wall - inside[-1])
+        reading, reading_processor, processor = np.fromfile(times).tolist()
+        runs.append(Spent(wall - reading, processor - reading_processor, reading))
     del os.environ[TIMES]
-    more = counts[-1] - sum(counts[:-1])
-    pairs = more * (len(plain_suite().rules) + 1)
-    return 1000 * (outside[-1] - outside[-2]) / pairs, 1000 * (inside[-1] - inside[-2]) / pairs
+    pairs = (counts[-1] - sum(counts[:-1])) * (len(plain_suite().rules) + 1)
+    return Spent(*((longer - shorter) / pairs for longer, shorter in zip(runs[-1], runs[-2], strict=True)))
 
 
-def _timed(function: Callable[..., Any], total: ctypes.c_double) -> Callable[..., Any]:
-    """The function, with the seconds it takes added up in a file that the benchmark can read."""
+def _timed(function: Callable[..., Any], total: Any) -> Callable[..., Any]:
+    """The function, with the seconds that it takes, and those that the process has taken by now, added up in a file
+    that the benchmark can read."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         try:
             return function(*args, **kwargs)
         finally:
-            total.value += time.perf_counter() - begun
+            total[2] = time.process_time()
+            total[1] += total[2] - used
+            total[0] += time.perf_counter() - begun
 
     return wrapped
 
 
 if TIMES in os.environ:  # in a worker of this benchmark
     with Path(os.environ[TIMES]).open("r+b") as _file:
-        _total = ctypes.c_double.from_buffer(mmap.mmap(_file.fileno(), 8))
+        _total = (ctypes.c_double * 3).from_buffer(mmap.mmap(_file.fileno(), 24))
     setattr(cases, "read_input", _timed(read_input, _total))  # noqa: B010
     instar.Transformation.__call__ = _timed(instar.Transformation.__call__, _total)  # type: ignore[method-assign]
 

@@ -8,16 +8,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks import performance
+
 NAMES = (
     "judge",
+    "order",
     "overhead",
+    "peers",
     "throughput",
+    "predictors",
+    "planning",
     "transforms",
+    "gpu",
     "mutation",
     "insertion",
     "wasserstein",
     "analysis",
     "viewer",
+    "million",
     "commands",
     "detectors",
 )
@@ -39,10 +47,11 @@ def stored_results() -> Results:
 
 
 def store_results(results: Results) -> None:
-    """Write the results, and the page anew."""
+    """Write the results, and the pages anew that are made of them."""
     in_order = {name: results[name] for name in NAMES if name in results}
     RESULTS.write_text(json.dumps(in_order, indent=1, ensure_ascii=False) + "\n", "utf-8")
     PAGE.write_text(page(PAGE.read_text("utf-8"), in_order), "utf-8")
+    performance.write(in_order)
 
 
 def page(text: str, results: Results) -> str:

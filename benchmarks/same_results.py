@@ -26,8 +26,8 @@ def table(folder: Path, renamed: Mapping[str, str]) -> pl.DataFrame:
     """The live parts of a table, with the columns that both versions may call differently under one name."""
     parts = sorted(folder.glob("*.parquet"))
     live: list[Path] = []
-    for part in sorted(parts, key=lambda path: (path.stem[:10], -int(path.stem[11:]))):
-        if not live or part.stem[11:] > live[-1].stem[11:]:
+    for part in sorted(parts, key=lambda path: (path.stem[:10], -int(path.stem[11:21]))):  # the checksum follows
+        if not live or part.stem[11:21] > live[-1].stem[11:21]:
             live.append(part)
     if not live:
         return pl.DataFrame()

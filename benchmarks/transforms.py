@@ -138,9 +138,14 @@ def _ways(image: Image) -> dict[str, dict[str, Callable[[], object]]]:
             "cv2.randn": opencv_noise,
         },
         "pointwise": {
-            "cv2.LUT": applied("gamma(0.5)"),
-            "numpy take": lambda: table[pixels],
+            "StringZilla": applied("gamma(0.5)"),
+            "cv2.LUT": lambda: cv2.LUT(pixels, table),
+            "numpy take": lambda: table.take(pixels),
             "numpy power": lambda: (255 * (pixels / 255.0) ** 0.5).astype(np.uint8),
+        },
+        "a table for every channel": {
+            "StringZilla, channel by channel": applied("colour_channels((0.9, 1.1, 1.1))"),
+            "cv2.LUT": lambda: cv2.LUT(pixels, np.repeat(table, 3).reshape(1, 256, 3)),
         },
         "zone": {
             "cv2.copyTo": copied,
@@ -150,7 +155,7 @@ def _ways(image: Image) -> dict[str, dict[str, Callable[[], object]]]:
         "hue": {"float, in chunks (off by ≤ 1)": applied("colour_wheel(90)"), "8-bit HSV (off by ≤ 5)": eight_bit_hue},
         "fill": {"by rows": applied("colour_fill((0, 0, 255))"), "by pixels": filled_by_pixel},
         "brightness": {
-            "cv2.LUT": applied("brightness(20, 0.8)"),
+            "StringZilla": applied("brightness(20, 0.8)"),
             "cv2.convertScaleAbs (takes |v|)": lambda: cv2.convertScaleAbs(pixels, alpha=0.8, beta=20),
         },
     }

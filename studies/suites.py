@@ -51,7 +51,8 @@ LOOKS = (
 SCENES = (
     "mirror(h)", "mirror(v)", "rotate90(1)", "rotate90(2)", "rotate90(3)", "rotation(22.5)", "rotation(45)",
     "rescale(2)", "rescale(0.5)", "rescale(0.8)", "shift(0.15, 0.1)", "shift(-0.1, -0.1)", "pad(0.2)",
-    "pad(0.2, left_right)", "pad(0.2, top_bottom)", "crop(0.8)",
+    "pad(0.2, left_right)", "pad(0.2, top_bottom)", "crop(0.8)", "pad(0.25) | shift(0.15, 0.1)",
+    "pad(0.35) | rotation(22.5)",
 )
 # fmt: on
 GENERAL = ("identity", *MOVED, *LOOKS)
@@ -181,18 +182,18 @@ def chosen(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
 INTRODUCTION = """# Suites of our own
 
 A suite that is named for a kind of output is ours, and the default of its kind. It is the smallest set of rules that
-catches every fault which `tests/quality` seeds and a rule can catch, and a few rules that are kept beside it for a
-reason that is given. `python -m studies.suites` chooses it and writes this page and `studies/suites.json`, which has
-every fault with every candidate that catches it.
+catches every fault which `tests/quality` seeds and a rule can catch. A few rules are kept beside it for a reason that
+is given. `python -m studies.suites` chooses it and writes this page and `studies/suites.json`, which has every fault
+with every candidate that catches it.
 
-* **Candidates** are the suite's own rules, those of the papers' suites and single changes that apply to the kind; a
+* **Candidates** are the suite's own rules, those of the papers' suites and single changes that apply to the kind. A
   chain of changes would catch more and say less. A candidate that accuses a flawless system of `tests/perfect` is none.
   Photographs are upright, so that nothing but hands is turned by quarters.
-* **A rule catches a fault** where it is violated at its default threshold on the small inputs of the tests; where its
-  relation is a test, where more of its tests reject than chance explains (p ≤ 0.0001). It must be about the fault, too:
-  of the same sort of change (geometry, darkness, brightness, contrast, focus, grain, compression, colour, …) as the
-  rules that the fault's table names. Noise may well upset a system that cannot bear blur, but who reads that looks for
-  the wrong cause.
+* **A rule catches a fault** where it is violated at its default threshold on the small inputs of the tests. Where its
+  relation is a test, more of its tests must reject than chance explains (p ≤ 0.0001). The rule must be about the fault,
+  too. Its change must be of the same sort (geometry, darkness, brightness, contrast, focus, grain, compression, colour,
+  …) as those of the rules that the fault's table names. Noise may well upset a system that cannot bear blur, but who
+  reads that looks for the wrong cause.
 * **The smallest set** is exact: an integer programme finds it. Of several smallest sets it is the one that asks the
   system least, then the one with most rules that are there today, then the one whose rules catch most.
 
@@ -203,7 +204,7 @@ The rules were chosen on these faults, and the numbers say little about others: 
 def table(kind: str, row: Mapping[str, Any]) -> str:
     """One kind: what each rule is for and alone in catching, and what no rule is needed for."""
     purposes = instar.suite(kind).purposes
-    lines = [f"## `{kind}`", "", "| rule | for | alone in catching |", "|---|---|---|"]
+    lines = [f"## `{kind}`", "", "| rule | looks for | alone in catching |", "|---|---|---|"]
     for rule in purposes:
         purpose, _, reason = purposes[rule].partition(KEPT)
         only = "; ".join(row["alone"].get(rule, ()))

@@ -24,9 +24,12 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 TRANSFORMERS = "transformers and PyTorch (pip install -r requirements/optional.txt -r requirements/training.txt)"
 PACKAGES = {
     "mediapipe": "MediaPipe, whose wheel needs Python 3.11 or 3.12",
+    "obstore": "obstore (pip install -r requirements/dev.txt)",
+    "ray": "Ray (pip install -r requirements/optional.txt)",
     "tokenizers": TRANSFORMERS,
     "torch": "PyTorch (pip install -r requirements/training.txt)",
     "transformers": TRANSFORMERS,
+    "yaml": "PyYAML (pip install -r requirements/dev.txt)",
 }
 
 
@@ -51,7 +54,7 @@ def module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        package = name.partition(".")[0]
+        package = (error.name or name).partition(".")[0]
         absent(PACKAGES.get(package, f"{package} (pip install -r requirements/dev.txt)"), str(error))
 
 

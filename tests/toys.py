@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
 import xxhash
 
-from instar import Detections, Poses, declare
+from instar import Detections, Poses, System, declare
 from instar.image import Image
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (40, 60, 230)}
@@ -34,19 +35,22 @@ def scene(seed: int = 0, size: tuple[int, int] = (160, 120), objects: int = 3) -
 def write_scenes(folder: Path, count: int, size: tuple[int, int] = (160, 120)) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
-        pixels = scene(number, size).pixels
-        cv2.imwrite(str(folder / f"{number:03d}.png"), cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
+        write_image(folder / f"{number:03d}.png", scene(number, size))
     return folder
+
+
+def write_image(path: Path, image: Image) -> None:
+    cv2.imwrite(str(path), cv2.cvtColor(image.pixels, cv2.COLOR_RGB2BGR))
 
 
 def _masks(pixels: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """Each colour's pixels, by which channel stands out."""
-    signed = pixels.astype(np.int16)
-    found = []
-    for name, channel in (("red", 0), ("green", 1), ("blue", 2)):
-        others = np.delete(signed, channel, axis=2).max(2)
-        found.append((name, (signed[..., channel] - others > 60).astype(np.uint8)))
-    return found
+    red, green, blue = cv2.split(pixels)
+    channels = {"red": (red, green, blue), "green": (green, red, blue), "blue": (blue, red, green)}
+    return [
+        (name, (np.asarray(cv2.subtract(own, cv2.max(one, other))) > 60).astype(np.uint8))
+        for name, (own, one, other) in channels.items()
+    ]
 
 
 def rectangles(pixels: np.ndarray) -> Detections:
@@ -73,6 +77,16 @@ def _centres(pixels: np.ndarray) -> np.ndarray:
 
 def _pose(points: np.ndarray) -> Poses:
     return Poses.from_array(points[None] if not np.isnan(points).all() else [], skeleton="coco-17")
+
+
+def image_system(answer: Callable[[np.ndarray], object], kind: str, *, deterministic: bool = True) -> System:
+    """A system of a function, and no adapter: what identifies its code is not looked for, which takes longer than the
+    answers to a few images."""
+
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[object]:
+        return [answer(image.pixels) for image in inputs]
+
+    return System("answers", kind, predict, "0", deterministic=deterministic)
 
 
 def steady(pixels: np.ndarray) -> Poses:

@@ -6,12 +6,11 @@ how many there are. The standard library is enough.
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 import png
 from colours import NAMES, areas
+from program import serve
 
 WORDS = {"red": ("an apple", "apples"), "green": ("a bottle", "bottles"), "blue": ("an umbrella", "umbrellas")}
 NUMBERS = {2: "two", 3: "three", 4: "four"}
@@ -30,14 +29,7 @@ def answer(input: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    print(json.dumps({"instar": 1, "kind": "caption", "deterministic": True, "version": "1"}), flush=True)
-    for line in sys.stdin:  # ends when Instar closes it
-        request = json.loads(line)
-        try:
-            reply = {"output": answer(request["input"])}
-        except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **reply}), flush=True)
+    serve(lambda request: answer(request["input"]), kind="caption", deterministic=True)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,11 @@ It finds every red, green and blue area, and is as sure of it as the area fills 
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 import png
 from colours import areas
+from program import serve
 
 
 def answer(input: dict[str, Any]) -> dict[str, Any]:
@@ -23,14 +22,7 @@ def answer(input: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    print(json.dumps({"instar": 1, "kind": "detections", "deterministic": True, "version": "1"}), flush=True)
-    for line in sys.stdin:  # ends when Instar closes it
-        request = json.loads(line)
-        try:
-            reply = {"output": answer(request["input"])}
-        except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **reply}), flush=True)
+    serve(lambda request: answer(request["input"]), kind="detections", deterministic=True)
 
 
 if __name__ == "__main__":

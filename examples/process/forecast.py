@@ -6,11 +6,11 @@ takes the seed it is given, so that the same seed is answered the same way. The 
 
 from __future__ import annotations
 
-import json
 import math
 import random
-import sys
 from typing import Any
+
+from program import serve
 
 FUTURES = 20
 CELLS = 32
@@ -53,26 +53,13 @@ def answer(input: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    print(
-        json.dumps(
-            {
-                "instar": 1,
-                "kind": "forecast",
-                "takes": "scene",
-                "deterministic": False,
-                "seedable": True,
-                "version": "1",
-            }
-        ),
-        flush=True,
+    serve(
+        lambda request: answer(request["input"], request["seed"]),
+        kind="forecast",
+        takes="scene",
+        deterministic=False,
+        seedable=True,
     )
-    for line in sys.stdin:  # ends when Instar closes it
-        request = json.loads(line)
-        try:
-            reply = {"output": answer(request["input"], request["seed"])}
-        except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **reply}), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,10 @@ shoulder, the nose, and the left eye and shoulder. The standard library is enoug
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 import png
+from program import serve
 
 LANDMARKS = 17
 RIGHT, MIDDLE, LEFT = (2, 6), (0,), (1, 5)  # places in coco-17
@@ -43,14 +42,7 @@ def answer(input: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    print(json.dumps({"instar": 1, "kind": "poses", "deterministic": True, "version": "1"}), flush=True)
-    for line in sys.stdin:  # ends when Instar closes it
-        request = json.loads(line)
-        try:
-            reply = {"output": answer(request["input"])}
-        except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **reply}), flush=True)
+    serve(lambda request: answer(request["input"]), kind="poses", deterministic=True)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,11 @@ It tells red, green and blue from the background, pixel by pixel. The standard l
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 import png
 from colours import NAMES, colours
+from program import serve
 
 CLASSES = [*NAMES, "background"]  # the same in every answer
 
@@ -22,14 +21,7 @@ def answer(input: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    print(json.dumps({"instar": 1, "kind": "segmentation", "deterministic": True, "version": "1"}), flush=True)
-    for line in sys.stdin:  # ends when Instar closes it
-        request = json.loads(line)
-        try:
-            reply = {"output": answer(request["input"])}
-        except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **reply}), flush=True)
+    serve(lambda request: answer(request["input"]), kind="segmentation", deterministic=True)
 
 
 if __name__ == "__main__":

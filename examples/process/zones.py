@@ -5,11 +5,10 @@ It tells plants from sky by their colour alone. The standard library is enough.
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 import png
+from program import serve
 
 OTHER, PLANTS, SKY = 0, 1, 2
 NAMES = {"background": [OTHER, SKY], "plants": [PLANTS], "sky": [SKY]}  # a zone may have several label values
@@ -33,14 +32,7 @@ def answer(input: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    print(json.dumps({"instar": 1, "kind": "zones", "deterministic": True, "version": "1"}), flush=True)
-    for line in sys.stdin:  # ends when Instar closes it
-        request = json.loads(line)
-        try:
-            reply = {"output": answer(request["input"])}
-        except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps({"id": request["id"], **reply}), flush=True)
+    serve(lambda request: answer(request["input"]), kind="zones", deterministic=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the public API and the commands stand on: run, and what can be done without one."""
+"""What the public API and the commands stand on: runs, and what they are made of and into."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from instar.analysis import Run as Run
 from instar.analysis import open_run as open_run
-from instar.case import Case, Input, read_input
+from instar.analysis.answers import idle
+from instar.analysis.limits import LimitSearch
+from instar.analysis.until import UntilSure
 from instar.datasets import Dataset, dataset
 from instar.engine import (
+    DEFAULT,
     SOURCE,
     Estimate,
-    Need,
     Outcome,
     Progress,
     bound_rules,
-    make_follow_up,
     predict,
-    provided,
-    provider,
     stored_provider,
     unloaded_code,
 )
 from instar.engine import estimate as _estimate
+from instar.engine import merge as _merge
 from instar.exchange import export_inputs as _export_inputs
 from instar.exchange import import_outputs as _import_outputs
 from instar.exchange import opened_export
-from instar.image import Image, Unreadable, read_image
-from instar.outputs import Output
+from instar.gate import until_sure
 from instar.registry import loaded_object
-from instar.report import contact_sheet, draw_shapes, write_png
+from instar.report.cell_progress import CellProgress
+from instar.report.compared import run_names
+from instar.report.until import until_words
+from instar.report.verdict import Verdict, verdict
 from instar.skeleton import Skeleton
-from instar.store import ProviderInfo, Store
+from instar.store import ProviderInfo, Shard, Store, run_name
 from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, system_name
 from instar.systems import system as _system
-from instar.systems.check import Finding, check_system
 from instar.systems.function import function_name, importable
-from instar.transforms import NotApplicable, transformation
+from instar.transforms import transformation
 
 
 def providers_of(
@@ -94,82 +94,126 @@ def run(
     out: str | Path,
     seed: int | None = None,
     workers: int | None = None,
+    predictors: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
     timeout: float = 60.0,
     limit: int | None = None,
+    shard: str | None = None,
     zones: str | None = None,
     objects: str | None = None,
     pool: str | Path | None = None,
     retry_failed: bool = False,
     fresh: bool = False,
     trust: bool = False,
+    until: float | str | Path | LimitSearch | None = None,
+    at_first_failure: bool = False,
+    name: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Test a system: predict what is missing in the run folder, then judge it.
 
     The same call again continues, or finds that nothing is left to do. At its start it says on stderr by what it knows
-    the system again.
+    the system again. In a notebook the cell shows how far it is, and interrupting the kernel loses nothing.
 
     Args:
         system: `mediapipe-holistic`, `package.module:function`, or a function of an (H, W, 3) RGB array.
         suite: `met-pose/sub`, a TOML file, one rule, or several joined by `+`.
-        dataset: a folder of images, a list file, a video, a COCO file …
-        out: the run folder.
+        dataset: a folder of images, an address (`s3://photos/`), a list file, a video, a COCO file …
+        out: the run folder, or an address in a bucket.
         workers: processes; one per core by default, 0 for this process (no protection from crashes and hangs).
+        predictors: processes that hold the system, for which the workers then only make follow-ups; one for each GPU
+            where the system says that it lives on one, otherwise every worker holds its own.
+        engine: `local`, or `ray`: the workers are actors of a Ray cluster, as many as it has room for by default.
+        address: of the cluster; else the one that this process is connected to or runs in, else one of this machine.
         timeout: seconds that one prediction may take.
+        shard: `3/64` predicts the third of 64 shards of the cases, into `out` with `-03-of-64` after its name; `merge`
+            joins them.
         zones: who finds skin, hair, clothes and background; `auto` by default, `none` for nobody.
         objects: the detector that finds objects in cases without annotated ones.
         pool: the folder of cut-out objects to insert.
         fresh: start over; a run that is in the folder is moved aside, with the time in its name, and not deleted.
         trust: whether to load and start what an existing run folder names and this call does not.
+        until: 0.02 asks cases in random order, and each rule until its rate is known to ± 2 points ("family=0.02": each
+            family); a policy's file asks until every limit of it is sure to hold or to fail.
+        at_first_failure: with a policy, ask no more as soon as one of its limits is sure to fail.
+        name: what tables, reports and comparisons call the run; the run keeps it until another one is given, and an
+            empty one takes it away.
     """
-    store, chosen = Store(out), _suite(suite)
-    earlier = {} if fresh else _earlier(store, trust)
-    system, workers = _sendable(system, workers)
-    outcome = predict(
-        system,
-        chosen,
-        _dataset(dataset),
-        store,
-        seed=seed,
-        workers=workers,
-        timeout=timeout,
-        limit=limit,
-        providers=providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust),
-        retry_failed=retry_failed,
-        fresh=fresh,
-        on_progress=on_progress,
-        say=_say,
-    )
-    finished = _judged(Run(store, outcome))
-    if not outcome.interrupted and (trouble := nothing_to_tell(finished)):
-        warnings.warn(f"{trouble}: nothing can be told of the system by {store.folder}", NothingTold, stacklevel=2)
-    return finished
+    name = None if name is None else run_name(name)  # an error in it comes before any work
+    part = None if shard is None else Shard.parse(shard)
+    store, chosen = Store(out if part is None else part.folder(out)), chosen_suite(suite)
+    choice, goal = _choice(store, until, part, at_first_failure)
+    earlier = {} if fresh else stored_providers(store, trust)
+    system, workers = sendable(system, workers, engine)
+    providers = providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust)
+    with CellProgress(store.folder, silent=on_progress is not None) as cell:
+        # fmt: off
+        outcome = predict(
+            system, chosen, chosen_dataset(dataset), store, seed=seed, workers=workers, predictors=predictors,
+            engine=engine, address=address, timeout=timeout, limit=limit, shard=part, providers=providers,
+            retry_failed=retry_failed, fresh=fresh, choice=choice, until=goal, name=name,
+            on_progress=on_progress or cell.update, say=_say,
+        )
+        # fmt: on
+        cell.predicted(outcome)
+        if outcome.interrupted and cell.shows:  # cells that wait for this one must not go on with a part of a run
+            raise KeyboardInterrupt(cell.words)
+        if isinstance(choice, UntilSure) and not outcome.interrupted:
+            outcome = replace(outcome, notes=(*outcome.notes, until_words(store, choice)))
+        finished = _judged(Run(store, outcome))
+    return _warned(finished, outcome)
+
+
+def _choice(
+    store: Store, until: float | str | Path | LimitSearch | None, part: Shard | None, at_first_failure: bool
+) -> tuple[UntilSure | LimitSearch | None, str | None]:
+    """Who chooses what to ask next, and until when, in words; nobody where all is asked."""
+    if isinstance(until, LimitSearch):
+        return until, f"the limits of every case were known for {', '.join(grid.family for grid in until.grids)}"
+    if until is None:
+        return None, None
+    return until_sure(store, until, part, at_first_failure=at_first_failure)
 
 
 class NothingTold(UserWarning):
     """A run in which nothing is violated, and which is not clean for all that; the message says why."""
 
 
+def _warned(finished: Run, outcome: Outcome) -> Run:
+    """The run; whoever called the caller is warned where nothing can be told by it."""
+    if not outcome.interrupted and (trouble := nothing_to_tell(finished)):
+        warnings.warn(f"{trouble}: nothing can be told of the system by {finished.folder}", NothingTold, stacklevel=3)
+    return finished
+
+
 def nothing_to_tell(finished: Run) -> str | None:
     """Why a run that violates nothing is not clean; None where it can be judged by."""
     outcome = finished.outcome
-    if outcome is not None and not outcome.statuses.get("ok"):
+    answered = outcome is None or bool(outcome.statuses.get("ok"))
+    if finished.manifest.shard is not None and (answered or not (outcome and outcome.cases)):
+        return None  # a shard may have few cases or none: what can be told is asked of all shards together
+    if outcome is not None and not answered:
         why = f"every prediction in {finished.folder} failed" if outcome.statuses else "none could be read"
         return f"not one input was answered: {why}"
     if not finished.severities().judged:
         return "not one pair was judged"
-    answers = finished.answers()
-    if answers.silent:
-        return "nothing was found in any input"
-    unbroken = not finished.any_rule()["violated"] and not finished.over_cases()["severity"].sum()
-    return "every input has the same answer, and no rule is violated" if answers.alike and unbroken else None
+    why_idle = idle(finished)
+    return None if why_idle is None else _IDLE[why_idle]
+
+
+_IDLE = {
+    "silent": "nothing was found in any input",
+    "alike": "every input has the same answer, and no rule is violated",
+    "undecided": "most pairs are near ties, which the judging forgives, and no rule is violated",
+}
 
 
 def _say(sentence: str) -> None:
     print(f"instar: {sentence}", file=sys.stderr, flush=True)
 
 
-def _earlier(store: Store, trust: bool) -> Mapping[str, ProviderInfo]:
+def stored_providers(store: Store, trust: bool) -> Mapping[str, ProviderInfo]:
     """Who provides what in the run that a folder holds. The code of a run that is trusted is loaded."""
     return open_run(store.folder, trust=trust).manifest.providers if store.exists else {}
 
@@ -187,6 +231,7 @@ def estimate(
     *,
     out: str | Path | None = None,
     limit: int | None = None,
+    shard: str | None = None,
     workers: int | None = None,
     timeout: float = 60.0,
     zones: str | None = None,
@@ -195,18 +240,53 @@ def estimate(
     trust: bool = False,
 ) -> Estimate:
     """What a run would cost, from three timed cases. Writes nothing."""
-    store, chosen = Store(out if out is not None else "no run folder"), _suite(suite)
-    earlier = _earlier(store, trust)
+    part = None if shard is None else Shard.parse(shard)
+    place = out if out is None or part is None else part.folder(out)
+    store, chosen = Store(place if place is not None else "no run folder"), chosen_suite(suite)
+    earlier = stored_providers(store, trust)
     return _estimate(
         system_name(system),
         chosen,
-        _dataset(dataset),
+        chosen_dataset(dataset),
         store,
         workers=workers,
         timeout=timeout,
         limit=limit,
+        shard=part,
         providers=providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust),
     )
+
+
+def merge(runs: Sequence[str | Path], *, out: str | Path) -> Run:
+    """Join runs of one plan, each with cases of its own, in one run folder, and judge it.
+
+    The same call again adds what has come since. Where shards are missing or not finished, the run says so, and `run`
+    with its folder predicts the rest.
+
+    Args:
+        runs: the run folders: the shards of one plan, or runs of the same system, suite and seed on other cases.
+        out: the run folder. It shares files with the others where it is on the same disk, and does not need them.
+    """
+    store = Store(out)
+    outcome = _merge([Store(folder) for folder in runs], store)
+    return _judged(Run(store, outcome))
+
+
+def compare(
+    first: Run,
+    second: Run,
+    *,
+    judgings: tuple[str, str] = (DEFAULT, DEFAULT),
+    threshold: float | None = None,
+    p: float | None = None,
+    group: str | None = None,
+) -> Verdict:
+    """The second run against the first, pair by pair, on the cases they share.
+
+    `words` of it are the sentences to read first, `rules` has a row for each rule. A notebook shows both.
+    """
+    names = run_names([first, second])
+    return verdict(first, second, (names[0], names[1]), judgings=judgings, threshold=threshold, p=p, group=group)
 
 
 def export_inputs(
@@ -234,7 +314,7 @@ def export_inputs(
         stochastic: the system answers the same input differently; ask for the repeats that rules want.
         trust: whether to load and start what an existing export names and this call does not.
     """
-    chosen = _suite(suite)
+    chosen = chosen_suite(suite)
     earlier: Mapping[str, ProviderInfo] = {}
     with suppress(FileNotFoundError):
         manifest = opened_export(out)
@@ -242,7 +322,7 @@ def export_inputs(
         for code in unloaded_code(bound_rules(manifest.rules, manifest.kind)) if trust else ():
             loaded_object(code)
     return _export_inputs(
-        _dataset(dataset),
+        chosen_dataset(dataset),
         chosen,
         out,
         kind=kind,
@@ -285,10 +365,10 @@ def import_outputs(
     outcome = _import_outputs(
         [tables] if isinstance(tables, str | Path) else list(tables),
         store,
-        suite=None if suite is None else _suite(suite),
+        suite=None if suite is None else chosen_suite(suite),
         kind=kind,
         export=export,
-        dataset=None if dataset is None else _dataset(dataset),
+        dataset=None if dataset is None else chosen_dataset(dataset),
         columns=columns,
         follow_up=follow_up if follow_up in (None, SOURCE) else transformation(follow_up).id,
         skeleton=skeleton,
@@ -297,115 +377,28 @@ def import_outputs(
     return _judged(Run(store, outcome))
 
 
-def preview(
-    suite: str | Suite,
-    image: str | Path | Input,
-    *,
-    system: str | System | Callable[..., object] | None = None,
-    zones: str | None = None,
-    objects: str | None = None,
-    pool: str | Path | None = None,
-    seed: int = 0,
-) -> tuple[Image, list[tuple[str, str]]]:
-    """A contact sheet of every rule of a suite on one image, and the rules that do not apply to it, with why.
-
-    Of a dataset the first case is taken. What a run would take from the answer of the system under test, such as
-    landmarks, is taken from that of `system`; objects that nobody answers with are found by a detector.
-    """
-    source = _first_input(image) if isinstance(image, str | Path) else image
-    tiles, missing = [(_shown(source), "source")], []
-    case = Case("preview", input=source)
-    whole = _suite(suite)
-    chosen = list(dict.fromkeys(t for rule in whole.rules for t in rule.transformations))
-    wanted = frozenset().union(*(t.needs for t in chosen))
-    plain = replace(whole, rules=tuple(replace(rule, relation=None) for rule in whole.rules))  # nothing is judged
-    answer = None if system is None else _answer(system, source)
-    named = providers_of(plain, {}, zones=zones, objects=objects, pool=pool)
-    if system is None and objects in (None, "auto") and (detector := default_objects()):
-        named.setdefault("objects", detector)
-    providers = {need: provider(need, name) for need, name in named.items() if need in wanted}
-    needs: dict[str, Need | NotApplicable] = {} if answer is None else {"source": answer}
-    for changed in chosen:
-        for need in changed.needs - needs.keys():
-            needs[need] = provided(need, providers.get(need), case, source, answer)
-        try:
-            follow_up, _ = make_follow_up(seed, case.id, source, changed, 0, needs)
-            tiles.append((_shown(follow_up), changed.id))
-        except NotApplicable as error:
-            missing.append((changed.id, str(error)))
-    return contact_sheet(tiles), missing
-
-
-def _answer(named: str | System | Callable[..., object], source: Input) -> Output:
-    loaded = _system(named)
-    answer = loaded.answer([source], [0])[0]
-    if isinstance(answer, Exception):
-        raise ValueError(f"{loaded.name} failed on this {source.kind}: {type(answer).__name__}: {answer}")
-    return answer
-
-
-def _first_input(path: str | Path) -> Input:
-    """The image at a path, or the first case of the dataset there."""
-    if Path(path).is_file():
-        try:
-            return read_image(path)
-        except Unreadable:
-            opened = dataset(path)
-            if opened.inputs == Image.kind:
-                raise
-    else:
-        opened = dataset(path)
-    first = next(iter(opened.cases()), None)
-    if first is None:
-        raise ValueError(f"{opened.name} has no cases")
-    return read_input(first)[0]
-
-
-def _shown(source: Input) -> Image:
-    return draw_shapes(Image(source.picture()), source.shapes())
-
-
-def check(
-    system: str | System | Callable[..., object], inputs: Sequence[str | Path], out: str | Path
-) -> tuple[list[Finding], list[Path]]:
-    """Whether a system's adapter is right, and pictures of its answers in a folder.
-
-    Without inputs: sample photos, or scenes that are made for it. For a predictor of scenes, inputs are datasets.
-    """
-    loaded = _system(system)
-    if loaded.takes == Image.kind:
-        cases = [Case(Path(p).name, path=str(p)) for p in inputs] or list(_dataset("sample-photos").cases())
-    else:
-        cases = [case for path in inputs for case in islice(_dataset(path).cases(), 4)]
-    named = [(case.id, made) for case in cases if (made := read_input(case)[0]).kind == loaded.takes]
-    findings, answers = check_system(loaded, named)
-    drawn = []
-    for name, made, answer in answers:
-        path = Path(out) / f"{Path(name).stem}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_png(path, draw_shapes(_shown(made), answer.shapes()))
-        drawn.append(path)
-    return findings, drawn
-
-
-def _suite(name: str | Suite) -> Suite:
+def chosen_suite(name: str | Suite) -> Suite:
+    """A suite, or the one of this name."""
     return name if isinstance(name, Suite) else suite(name)
 
 
-def _dataset(path: str | Path | Dataset) -> Dataset:
+def chosen_dataset(path: str | Path | Dataset) -> Dataset:
+    """A dataset, or the one at this place."""
     return path if isinstance(path, Dataset) else dataset(path)
 
 
-def _sendable(system: str | System | Callable[..., object], workers: int | None) -> tuple[str | System, int | None]:
+def sendable(
+    system: str | System | Callable[..., object], workers: int | None, engine: str
+) -> tuple[str | System, int | None]:
     """A function that another process can import is sent by name; any other works in this process only."""
     if isinstance(system, str):
         return system_name(system), workers
     if isinstance(system, System):
-        return system, 0 if workers is None else workers
+        return system, 0 if workers is None and engine == "local" else workers
     name = function_name(system)
     if importable(system, name):
         return name, workers
-    if workers:
+    if workers or engine != "local":
         raise ValueError(
             f"{name} is not what another process would import by that name: it is defined in __main__, in a notebook "
             "or inside another function, or it holds values; put a function into a module, or give workers=0"

@@ -16,6 +16,7 @@ from instar.files import storable
 from instar.image import Crop, Image, decode_image
 from instar.reading import Unreadable, image_bytes
 from instar.scene import Scene, Track
+from instar.secrets import plain_address
 from instar.shapes import Shape
 from instar.video import video_frame
 from instar.warp import Resampling, Size, Warp
@@ -140,8 +141,11 @@ def read_input(case: Case) -> tuple[Input, str]:
                 _read_image(case.path, case.frame, case.crop) if case.track is None else case.track.read(case.path)
             )
         input.check()
-    except Unreadable:
-        raise
+    except Unreadable as error:
+        path = case.path or ""
+        if (shown := plain_address(path)) == path:
+            raise
+        raise Unreadable(str(error).replace(path, shown)) from None
     except ValueError as error:
         raise Unreadable(f"{case.id}: {error}") from None
     return input, digest

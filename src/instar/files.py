@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from instar.secrets import plain_address
 
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.part")
 _LONE = re.compile("[\ud800-\udfff]")
@@ -63,6 +66,17 @@ def _system_error(error: Exception) -> int | None:
     return int(number[1]) if number else None
 
 
+def cache_folder() -> Path:
+    """`instar` in the user's cache folder: what can be had again lies there."""
+    if sys.platform == "win32":
+        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        cache = Path.home() / "Library" / "Caches"
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "instar"
+
+
 class Elsewhere(OSError):
     """A place in a folder of Instar's that leads out of it, or is no file."""
 
@@ -111,11 +125,13 @@ def storable(text: str) -> str:
 def path_text(path: str) -> str:
     r"""A path as a text that `path_of` makes the same path of. One that is no text (a name in Latin-1) is a URI.
 
+    Of an address on the web its query is left out, and with it what opens the object for whoever knows it.
+
     >>> path_text("photos/ä.jpg"), path_text("photos/caf\udce9.jpg")
     ('photos/ä.jpg', 'file://photos/caf%E9.jpg')
     """
     if storable(path) == path and not path.startswith(_URI):
-        return path
+        return plain_address(path)
     try:
         return _URI + quote_from_bytes(os.fsencode(path))
     except UnicodeEncodeError:  # no file can be called that, so nobody will look for it

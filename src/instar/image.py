@@ -7,6 +7,7 @@ import tempfile
 import threading
 import zlib
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -30,6 +31,9 @@ Pixels = npt.NDArray[np.uint8]
 
 _Decoded = npt.NDArray[Any]
 
+SHOWN = 1024
+"""The most pixels that an image has along a side where a notebook shows it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Image:
@@ -38,6 +42,8 @@ class Image:
     pixels: Pixels
 
     kind: ClassVar[str] = "image"
+    deferred: ClassVar[bool] = False
+    """Whether its follow-ups are made when they are asked for, all that are alike together: a part costs extra."""
 
     def __post_init__(self) -> None:
         pixels = self.pixels
@@ -62,6 +68,19 @@ class Image:
     def warped(self, warp: Warp, resampling: Resampling = "linear") -> Image:
         return Image(warp_pixels(self.pixels, warp, resampling))
 
+    def operated(self, name: str, rng: np.random.Generator, values: Mapping[str, Any]) -> Image | None:
+        """What the operation of a family makes of an image that lies on a device; None: this one does not."""
+
+    def part(self, place: tuple[slice, slice]) -> Image:
+        """Some rows and columns of it."""
+        return Image(self.pixels[place])
+
+    def covered(self, other: Image, mask: Pixels, place: tuple[slice, slice] | None = None) -> Image:
+        """Another image over it where a mask is not 0: over the whole, or over the part at a place."""
+        pixels = self.pixels.copy()
+        cv2.copyTo(other.pixels, mask, pixels if place is None else pixels[place])
+        return Image(pixels)
+
     def content_hash(self) -> str:
         return xxhash.xxh3_128_hexdigest(repr(self.pixels.shape).encode() + self.pixels.tobytes())
 
@@ -71,6 +90,14 @@ class Image:
     def picture(self) -> Pixels:
         """What answers are drawn on: the image itself."""
         return self.pixels
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows: the image, smaller where it is large."""
+        pixels, scale = self.pixels, SHOWN / max(self.size)
+        if scale < 1:
+            wide, high = (max(1, round(side * scale)) for side in self.size)
+            pixels = np.asarray(cv2.resize(pixels, (wide, high), interpolation=cv2.INTER_AREA), np.uint8)
+        return bytes(cv2.imencode(".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))[1].tobytes())
 
     def shapes(self) -> list[Shape]:
         """What is drawn of the input besides its picture: nothing."""

@@ -6,6 +6,7 @@ import os
 import site
 import sysconfig
 import traceback
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -35,9 +36,18 @@ def failed_at(error: BaseException) -> traceback.FrameSummary | None:
 
     Code without a file, as in a notebook's cell, counts where there is no other.
     """
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
-    own = [frame for frame in frames if is_own(frame.filename)]
+    frames = zip(traceback.extract_tb(error.__traceback__), traceback.walk_tb(error.__traceback__), strict=True)
+    own = [frame for frame, (running, _) in frames if _is_own_code(frame.filename, running.f_globals)]
     return next((frame for frame in reversed(own) if not frame.filename.startswith("<")), own[-1] if own else None)
+
+
+def _is_own_code(filename: str, names: Mapping[str, object]) -> bool:
+    """Whether a frame is in the user's own code. Code without a file is whose module it runs in: a dataclass's
+    `__init__` is made in memory, also that of an installed package."""
+    if not filename.startswith("<"):
+        return is_own(filename)
+    module = names.get("__file__")
+    return not filename.startswith("<frozen ") and (not isinstance(module, str) or is_own(module))
 
 
 def place_of(frame: traceback.FrameSummary) -> str:

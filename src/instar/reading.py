@@ -1,4 +1,4 @@
-"""Input files: only regular ones are read, and none that is larger than allowed."""
+"""Input files, and objects at addresses: only regular ones are read, and none that is larger than allowed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import errno
 import os
 import stat
 from pathlib import Path
+
+import xxhash
+
+from instar.remote import TooLarge, Unreachable, address_in, object_bytes
+from instar.secrets import plain_address
 
 MAX_PIXELS = "INSTAR_MAX_PIXELS"
 """The environment variable that says how many pixels an image may have. Workers inherit it. Every message about what
@@ -15,6 +20,11 @@ USUAL_PIXELS = 100_000_000
 """Far more than a camera takes; decoded, 0.3 GB in every worker. A few compressed bytes can claim to be more."""
 MOST_BYTES = 1 << 32
 """Of a table or a file of annotations, the largest of which have a gigabyte or two."""
+
+
+BROUGHT = "INSTAR_BROUGHT"
+"""The environment variable that names the folder of files that were brought to this machine, for a worker that cannot
+see them where they are."""
 
 
 class Unreadable(ValueError):
@@ -43,13 +53,16 @@ def image_bytes(path: str | Path) -> bytes:
 
 
 def file_bytes(path: str | Path, most: int = MOST_BYTES, *, start: int | None = None, limit: str = "") -> bytes:
-    """The content of a regular file of at most so many bytes; raises Unreadable with the path and the reason.
+    """The content of a regular file, or of the object at an address, of at most so many bytes; raises Unreadable with
+    the path and the reason.
 
     With `start`, only so many bytes of its beginning. `limit` says who set the limit.
     """
+    if (address := address_in(path)) is not None:
+        return _object(address, most, limit)[:start]
     try:
         # A pipe or a device may never end, and opening a pipe waits for its other end.
-        with os.fdopen(os.open(path, os.O_RDONLY | _NOT_WAITING), "rb") as file:
+        with os.fdopen(os.open(place_of(path), os.O_RDONLY | _NOT_WAITING), "rb") as file:
             size = _checked(path, os.fstat(file.fileno()), most, limit)
             content = file.read(size + 1 if start is None else start)
             # what grows while it is read, or does not know how large it is, is read to its end
@@ -66,7 +79,32 @@ def file_bytes(path: str | Path, most: int = MOST_BYTES, *, start: int | None = 
         raise error if isinstance(error, Unreadable) else Unreadable(f"{path!r}: {error}") from None
 
 
+def _object(address: str, most: int, limit: str) -> bytes:
+    try:
+        return object_bytes(address, most)
+    except TooLarge as error:
+        raise Unreadable(f"{error}; at most {most:,} are read of such an object{limit}") from None
+    except Unreachable as error:
+        raise Unreadable(str(error)) from None
+    except MemoryError:
+        raise Unreadable(f"{plain_address(address)}: too large for memory") from None
+
+
 _NOT_WAITING: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def brought_name(path: str | Path) -> str:
+    """What the file of a path is called where it was brought to; its ending stays, by which libraries may know it."""
+    return f"{xxhash.xxh3_128_hexdigest(os.fsencode(path))}{Path(path).suffix}"
+
+
+def place_of(path: str | Path) -> str | Path:
+    """Where the file of a path lies for this process: there, or where it was brought to."""
+    folder = os.environ.get(BROUGHT)
+    if not folder:
+        return path
+    brought = Path(folder, brought_name(path))
+    return brought if brought.exists() else path
 
 
 def file_text(path: str | Path, *, errors: str = "strict") -> str:

@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from inspect import getattr_static, isclass, isroutine
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, TypeVar
 
-from instar.own import broken_module
+from instar.own import broken_module, is_own
 from instar.spelling import unknown
 from instar.task import Task
 
@@ -77,10 +78,32 @@ def loaded_object(name: str) -> Any:
         raise broken_module(module_name, error) from None
     for part in attribute.split("."):
         if not hasattr(loaded, part):
-            raise unknown(f"object in {module_name}", part, [n for n in dir(loaded) if not n.startswith("_")])
+            raise unknown(f"object in {module_name}", part, _own_objects(loaded))
         loaded = getattr(loaded, part)
     _loaded[name] = loaded
     return loaded
+
+
+def later_object(place: str) -> Any:
+    """The object of Instar's own that `package.module:object` names, for a room that may not import it: what is asked
+    of a run may be answered by the report. Nobody but our own sources says what it is."""
+    module_name, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module_name), attribute)
+
+
+def _own_objects(owner: object) -> list[str]:
+    """The names in a module, or a class, that a user may have meant: no modules, constants or imports from packages."""
+    values = {name: getattr_static(owner, name) for name in dir(owner) if not name.startswith("_")}
+    return [name for name, value in values.items() if _may_be_named(value)]
+
+
+def _may_be_named(value: object) -> bool:
+    """Whether it is a function or a class of the user's own, can be called, or is of Instar's own types."""
+    if not (isroutine(value) or isclass(value)):
+        return callable(value) or type(value).__module__.startswith("instar.")
+    home = sys.modules.get(str(getattr(value, "__module__", "")))
+    path = getattr(home, "__file__", None)
+    return home is None or (path is not None and is_own(path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import colorsys
 import json
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +18,7 @@ import xxhash
 
 from instar.headers import encoded_size
 from instar.image import fast_png, quiet_opencv
-from instar.reading import Unreadable, image_bytes, too_many_pixels
+from instar.reading import Unreadable, image_bytes, place_of, too_many_pixels
 from instar.shapes import Shape
 from instar.warp import Resampling, Size, Warp, inside, warp_pixels
 
@@ -253,15 +253,15 @@ class Track:
         return self.on(classes), str(xxhash.xxh3_128_hexdigest((digest + self.json()).encode()))
 
     def json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps({each.name: getattr(self, each.name) for each in fields(self)})
 
     @classmethod
     def from_json(cls, text: str) -> Track:
-        fields = json.loads(text)
-        fields["past"] = tuple((x, y) for x, y in fields["past"])
-        fields["names"] = tuple(fields["names"])
-        fields["size"] = tuple(fields["size"]) if fields["size"] else None
-        return cls(**fields)
+        values = json.loads(text)
+        values["past"] = tuple((x, y) for x, y in values["past"])
+        values["names"] = tuple(values["names"])
+        values["size"] = tuple(values["size"]) if values["size"] else None
+        return cls(**values)
 
 
 def decode_classes(data: bytes) -> Classes:
@@ -286,7 +286,7 @@ def decode_classes(data: bytes) -> Classes:
 def _class_map(path: str) -> tuple[Classes, str]:
     """Many cases share a map: the last ones are kept, for as long as their files do not change."""
     try:
-        status = Path(path).stat()
+        status = Path(place_of(path)).stat()
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     return _decoded_map(path, status.st_mtime_ns, status.st_size)

@@ -1,4 +1,4 @@
-"""Secrets that a system was given, taken out of what is stored: a service that refuses a key likes to repeat it."""
+"""Secrets that a system or a bucket was given, taken out of what is stored: who refuses a key likes to repeat it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from base64 import b64encode
 from collections.abc import Mapping
 from functools import lru_cache
 
-_NAMES = re.compile(r"(?:key|token|secret|password|passwd|credentials?)$", re.IGNORECASE)
+_NAMES = re.compile(
+    r"(?:key|token|secret|password|passwd|credentials?|access_key_id|connection_string)$", re.IGNORECASE
+)
+_SIGNED = re.compile(
+    r"(https?://[^\s?\"'<>]+)\?[^\s\"'<>]*?(?:X-Amz-|X-Goog-|Signature=|AWSAccessKeyId=|Policy=|sig=|token=|key=)"
+    r"[^\s\"'<>]*",
+    re.IGNORECASE,
+)
+"""An address that opens an object for whoever knows it: its query is a key."""
+_of_files: dict[str, str] = {}
+"""Secrets that this process read from a file of credentials, by what they are called there."""
 SHORTEST = 8
 """A shorter value may stand in a text by chance: `test`, `1234`."""
 _BASE64 = r"[A-Za-z0-9+/_-]"
@@ -52,12 +62,32 @@ class Secrets:
 def without_secrets(text: str) -> str:
     """A message without the secrets of this process's environment. Whoever cuts it does so afterwards: half of a
     secret is not recognised any more."""
-    return environment_secrets().scrubbed(text)
+    return _SIGNED.sub(r"\1", environment_secrets().scrubbed(text))
+
+
+def plain_address(address: str) -> str:
+    """An address on the web as it may be stored and shown: without its query, which may be a key, and without a
+    password. Any other text stays as it is.
+
+    >>> plain_address("https://me:secret@host/a b.jpg?X-Amz-Signature=1")
+    'https://host/a b.jpg'
+    """
+    scheme, mark, rest = address.partition("://")
+    if not mark or scheme.lower() not in ("http", "https"):
+        return address
+    host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def keep_secret(name: str, value: str) -> None:
+    """Have a value that came from a file of credentials taken out of messages, too."""
+    _of_files[name] = value
 
 
 def environment_secrets() -> Secrets:
-    """Those of this process's environment: variables whose name ends in key, token, secret, password or credentials."""
-    named = ((name, value.strip()) for name, value in os.environ.items() if _NAMES.search(name))
+    """Those of this process's environment: variables whose name ends in key, token, secret, password, credentials,
+    access_key_id or connection_string."""
+    named = ((name, value.strip()) for name, value in (*os.environ.items(), *_of_files.items()) if _NAMES.search(name))
     return _of_environment(tuple((name, value) for name, value in named if len(value) >= SHORTEST))
 
 

@@ -11,7 +11,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, Union
 
@@ -52,11 +52,43 @@ Kind = Literal["int", "float", "choice", "text", "bool", "colour", "floats", "tr
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """How far an ordered parameter may be turned, for whoever searches along it: from `neutral`, where nothing changes,
+    to the far end `below` it, `above` it, or both.
+
+    Equal steps are equal differences (`linear`), equal factors (`log`), or differences that grow with the distance
+    (`square`). `beside` is the value it has while another parameter of its family is searched: `neutral` by default.
+
+    >>> Scale(1, 0.1, 10, "log").at(10, 0.5), Scale(0, above=32, steps="square").at(32, 0.5)
+    (3.1622776601683795, 8.0)
+    """
+
+    neutral: float
+    below: float | None = None
+    above: float | None = None
+    steps: Literal["linear", "log", "square"] = "linear"
+    beside: float | None = None
+
+    def __post_init__(self) -> None:
+        ends = [end for end in (self.below, self.above) if end is not None]
+        if not ends or any(end == self.neutral for end in ends):
+            raise ValueError(f"a scale has a far end below or above its neutral value {self.neutral:g}, or both")
+        if self.steps == "log" and min(self.neutral, *ends) <= 0:
+            raise ValueError(f"steps of equal factors need values above 0, got {self.neutral:g} and {ends}")
+
+    def at(self, end: float, share: float) -> float:
+        """The value at a share of the way from the neutral one to a far end."""
+        if self.steps == "log":
+            return float(self.neutral * (end / self.neutral) ** share)
+        return self.neutral + (end - self.neutral) * (share**2 if self.steps == "square" else share)
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One declared parameter: its kind, what is allowed, and what it is when nobody says.
 
-    `ordered` parameters have a weak and a strong end (a search can bisect them); `shared` ones do not
-    enter the seed, so that levels of one family use the same random numbers.
+    `ordered` parameters have a weak and a strong end, and a search can bisect those whose `scale` says which;
+    `shared` ones do not enter the seed, so that levels of one family use the same random numbers.
     """
 
     name: str
@@ -71,6 +103,7 @@ class Parameter:
     ordered: bool = False
     shared: bool = False
     help: str = ""
+    scale: Scale | None = None
 
     @property
     def allowed(self) -> str:
@@ -158,10 +191,14 @@ def _number(value: object) -> int | float | None:
     return value
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?`, or nothing when nothing is near."""
+def nearest(name: str, known: Iterable[str], spelled: Callable[[str], str] = str) -> str:
+    """`; did you mean …?`, or nothing when nothing is near; `spelled` is how the near one has to be typed.
+
+    >>> nearest("fotos", ["photos", "videos"], lambda name: f"../{name}")
+    "; did you mean '../photos'?"
+    """
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
+    return f"; did you mean {spelled(matches[0])!r}?" if matches else ""
 
 
 def unknown(what: str, name: str, known: Iterable[str], *, see: str = "") -> KeyError:

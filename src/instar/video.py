@@ -11,7 +11,7 @@ from pathlib import Path
 import cv2
 
 from instar.image import Image, bgr_to_rgb, quiet_opencv
-from instar.reading import Unreadable, too_many_pixels
+from instar.reading import Unreadable, place_of, too_many_pixels
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ def video_frame(path: str, frame: int) -> Image:
     if frame < 0:
         raise Unreadable(f"{path}: there is no frame {frame}")
     try:
-        status = Path(path).stat()
+        status = Path(place_of(path)).stat()
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if not stat.S_ISREG(status.st_mode):
@@ -69,7 +69,7 @@ def video_frame(path: str, frame: int) -> Image:
 
 def _open_video(path: str) -> cv2.VideoCapture:
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # FFmpeg's own complaints; the user's setting wins
-    video = cv2.VideoCapture(path)
+    video = cv2.VideoCapture(str(place_of(path)))
     if not video.isOpened():
         raise Unreadable(f"{path}: not a video OpenCV can read, or damaged")
     if reason := too_many_pixels(*(round(video.get(side)) for side in _SIDES)):

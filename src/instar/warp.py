@@ -8,6 +8,7 @@ pixel centres at integers; the half-pixel between the two lives in `warp_pixels`
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -43,7 +44,7 @@ class Warp:
             raise ValueError(f"a warp is a finite 3×3 matrix, got shape {matrix.shape}")
         if min(*self.source, *self.target) < 1:
             raise ValueError(f"sizes must be at least 1×1, got {self.source} and {self.target}")
-        if abs(np.linalg.det(matrix)) < 1e-12:
+        if abs(_determinant(*matrix.tolist())) < 1e-12:
             raise ValueError("a warp must be invertible, this matrix is singular")
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
@@ -152,6 +153,12 @@ class Warp:
         return np.concatenate([corners.min(-2), corners.max(-2)], -1)
 
 
+def _determinant(first: Sequence[float], second: Sequence[float], third: Sequence[float]) -> float:
+    """Of three rows: many warps are made of each prediction, and numpy takes ten times as long over nine numbers."""
+    (a, b, c), (d, e, f), (g, h, i) = first, second, third
+    return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+
+
 @lru_cache(maxsize=1024)
 def _identity(size: Size) -> Warp:
     """Most follow-ups stay where they were: one immutable warp per size serves them all."""
@@ -160,8 +167,10 @@ def _identity(size: Size) -> Warp:
 
 def inside(xy: npt.ArrayLike, size: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """Which points (…, 2) lie in the frame [0, W] × [0, H]; NaN does not. `size` may be (…, 2) too."""
-    points = np.asarray(xy)
-    return np.asarray(((points >= 0) & (points <= np.asarray(size))).all(-1))
+    points, limits = np.asarray(xy), np.asarray(size)
+    x, y = points[..., 0], points[..., 1]
+    # each for itself: to reduce over two takes longer than all else that judging does with a point
+    return np.asarray((x >= 0) & (x <= limits[..., 0]) & (y >= 0) & (y <= limits[..., 1]))
 
 
 def mask_at(mask: npt.NDArray[np.bool_], xy: npt.ArrayLike) -> npt.NDArray[np.bool_]:
@@ -206,20 +215,42 @@ def warp_pixels(pixels: Cells, warp: Warp, resampling: Resampling = "linear") ->
     turned = _exact_turn(pixels, warp)
     if turned is not None:
         return turned
-    matrix, size = warp.matrix, warp.target
-    whole = np.diag([size[0] / width, size[1] / height, 1.0])
-    if np.allclose(matrix, whole, rtol=1e-12, atol=1e-12):
-        return np.asarray(cv2.resize(pixels, size, interpolation=_CV[resampling]))
-    half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
-    centred = np.linalg.inv(half) @ matrix @ half
+    centred = _centred(warp)
+    if centred is None:
+        return np.asarray(cv2.resize(pixels, warp.target, interpolation=_CV[resampling]))
     flags = cv2.INTER_NEAREST if resampling == "nearest" else cv2.INTER_LINEAR
-    if np.array_equal(matrix[2], (0.0, 0.0, 1.0)):
-        return np.asarray(cv2.warpAffine(pixels, centred[:2], size, flags=flags))
-    return np.asarray(cv2.warpPerspective(pixels, centred, size, flags=flags))
+    if len(centred) == 2:
+        return np.asarray(cv2.warpAffine(pixels, centred, warp.target, flags=flags))
+    return np.asarray(cv2.warpPerspective(pixels, centred, warp.target, flags=flags))
+
+
+@lru_cache(maxsize=1024)
+def _centred(warp: Warp) -> Floats | None:
+    """The matrix between pixels' centres, as OpenCV has it: two rows of an affine warp, three of another; None where
+    the whole frame is scaled. Images of a dataset are mostly of one size, and finding out takes as long as scaling."""
+    matrix = warp.matrix
+    whole = np.diag([warp.target[0] / warp.source[0], warp.target[1] / warp.source[1], 1.0])
+    if np.allclose(matrix, whole, rtol=1e-12, atol=1e-12):
+        return None
+    half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+    centred = np.asarray(np.linalg.inv(half) @ matrix @ half, np.float64)
+    return centred[:2] if np.array_equal(matrix[2], (0.0, 0.0, 1.0)) else centred
 
 
 def _exact_turn(pixels: Cells, warp: Warp) -> Cells | None:
     """The eight flips and quarter turns of a frame, without resampling; None for any other warp."""
+    turn = _turn(warp)
+    if turn is None:
+        return None
+    transposed, flip = turn
+    out = cv2.transpose(pixels) if transposed else pixels
+    # OpenCV flips 50 times faster than numpy copies a reversed view of an interleaved picture
+    return np.asarray(out if flip is None else cv2.flip(out, flip))
+
+
+@lru_cache(maxsize=1024)
+def _turn(warp: Warp) -> tuple[bool, int | None] | None:
+    """Whether a flip or quarter turn of the frame exchanges its sides, and OpenCV's number of how it flips then."""
     width, height = warp.source
     linear = warp.matrix[:2, :2]
     if not np.array_equal(np.abs(linear), np.eye(2)) and not np.array_equal(np.abs(linear), np.eye(2)[::-1]):
@@ -228,11 +259,8 @@ def _exact_turn(pixels: Cells, warp: Warp) -> Cells | None:
     if not np.array_equal(frame, [0, 0, *warp.target]) or not np.array_equal(warp.matrix[2], (0, 0, 1)):
         return None
     x_sign, y_sign = linear.sum(1)
-    out = pixels if linear[0, 0] != 0 else cv2.transpose(pixels)
-    # OpenCV flips 50 times faster than numpy copies a reversed view of an interleaved picture
-    if x_sign < 0 or y_sign < 0:
-        out = cv2.flip(out, -1 if x_sign < 0 and y_sign < 0 else 1 if x_sign < 0 else 0)
-    return np.asarray(out)
+    flip = {(True, True): -1, (True, False): 1, (False, True): 0}.get((bool(x_sign < 0), bool(y_sign < 0)))
+    return bool(linear[0, 0] == 0), flip
 
 
 def carried_mass(cells: Cells, warp: Warp) -> Floats:

@@ -59,6 +59,15 @@ def test_kinds_are_counted_whatever_they_are_called() -> None:
     assert kind_counts(pl.concat([counted, counted])) == {"doubled": 4, "partly lost": 2}
 
 
+def test_violations_of_no_kind_have_a_worst_of_their_own() -> None:
+    """A lost object's severity is 1 here; it must not be told of the objects that were found and merely moved."""
+    frame = table({"r": [1.0, 0.38, 0.31, 0.1], "lost alone": [1.0, 0.0, 0.0, None]})
+    frame = frame.with_columns(kind=pl.when(pl.col("severity") == 1).then(pl.lit("lost")))
+    counted = rates(frame, {"r": 0.2, "lost alone": 0.2})
+    assert counted["worst"].to_list() == [1, 1]
+    assert counted["worst_without_kind"].to_list() == [0.38, None]
+
+
 def nothing_found(frame: pl.DataFrame, cases: Sequence[str]) -> pl.DataFrame:
     """The same verdicts, with nothing found in either image of these cases where there is no severity."""
     empty = pl.col("severity").is_null() & pl.col("case").is_in(list(cases))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,11 @@ def test_what_was_made_of_a_run_is_kept_until_it_has_further_predictions(tmp_pat
     ran(tmp_path, "gamma(0.7)")
     assert run.cached("number", make) == 6
     assert made == [4, 6]
+
+
+def test_a_run_shows_itself_in_a_line(tmp_path: Path) -> None:
+    run = ran(tmp_path, "identity", "gamma(0.5)", "mirror(h) => poses(handedness=kept)")
+    words = "2 cases, 2 rules; 4 of 4 pairs judged, 2 of 2 judged cases with a violation"
+    assert repr(run) == str(run) == f"<Run {run.folder}: tests.toys:steady under test, {words}>"
+    shutil.rmtree(tmp_path / "run")
+    assert "which cannot be read: " in repr(run), "a debugger shows what is gone, too"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import instar
 from instar.analysis import any_rule, by_case, curve, group_rates, noise, rates, severities
+from instar.analysis.rates import unjudged_pairs
 from tests.analysis.frames import table, verdicts
 from tests.toys import steady, write_scenes
 
@@ -111,3 +112,16 @@ def test_the_pairs_of_one_case_are_taken_where_a_rule_is_over_many_cases_and_has
     matrix = severities(table({"r": [0.1, 0.2, 0.3]}))
     picked = matrix.at(pl.Series([None, True, False], dtype=pl.Boolean))
     assert picked.cases.to_list() == ["c1"] and picked.severity.tolist() == [[0.2]]
+
+
+def test_a_pair_that_is_not_judged_for_several_reasons_counts_once() -> None:
+    """Each of its objects may have a reason of its own; the table of rates counts pairs."""
+    rows = [("a", "covered"), ("a", "not found"), ("b", "not found"), ("c", "covered"), ("c", "not found")]
+    verdicts = pl.DataFrame(
+        [
+            {"case": case, "rule": "r", "severity": None, "status": "not applicable", "reason": reason}
+            for case, reason in rows
+        ],
+        schema_overrides={"severity": pl.Float64},
+    )
+    assert unjudged_pairs([verdicts], ["r"]).select("reason", "pairs").rows() == [("not found", 3)]

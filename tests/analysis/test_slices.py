@@ -53,6 +53,12 @@ def test_questions_that_cannot_be_answered_are_not_asked() -> None:
     assert slices(about, verdicts, {"r": 0.5}).is_empty()
 
 
+@pytest.mark.parametrize("fails", [True, False])
+def test_where_no_case_differs_nothing_fails_more_or_less_often(fails: bool) -> None:
+    about, verdicts = run_of([fails] * 20, kind=["a"] * 10 + ["b"] * 10)
+    assert slices(about, verdicts, {"r": 0.5}).is_empty()
+
+
 def test_what_is_known_of_cases() -> None:
     attributes = [{"camera": "left", "age": 3, "tags": ["x"]}, {"camera": None, "age": 4.5}]
     cases = pl.DataFrame(
@@ -93,7 +99,7 @@ def test_corrections() -> None:
 
 def test_a_number_that_most_cases_have_the_highest_value_of() -> None:
     """Nothing lies above the median then: the rate there would be that of no case."""
-    about, verdicts = run_of([True] * 10 + [False] * 20, people=[0] * 8 + [1] * 22)
-    row = slices(about, verdicts, {"r": 0.5}).row(0, named=True)
+    cases, verdicts = run_of([True] * 10 + [False] * 20, people=[0] * 8 + [1] * 22)
+    row = slices(cases, verdicts, {"r": 0.5}).row(0, named=True)
     assert (row["value"], row["cases"], row["failing"]) == ("from 1 up", 22, 2)
     assert row["rate"] == pytest.approx(2 / 22)

@@ -34,6 +34,19 @@ def test_every_pair_that_strays_comes_once_and_the_violated_ones_before_the_othe
     assert rows == chosen(columns, 100)[:count], "asking for more does not change which come first"
 
 
+def test_neither_more_pairs_nor_another_order_of_the_cases_changes_which_come_first() -> None:
+    """Kinds are looked for further down a rule's list, and a merged run stores its cases in another order."""
+    kinds = ["lost", "lost", "lost", "lost", "invented", None]
+    frame = table({"r": [1.0] * 6, "s": [1.0] * 6}).with_columns(kind=pl.Series(kinds * 2))
+    limits = {"r": 0.2, "s": 0.2}
+    stored = frame.reverse().sort("rule", maintain_order=True)
+    whole = worst_in_turn(severities(frame), 12, limits).rows()
+    assert [worst_in_turn(severities(frame), count, limits).rows() for count in range(12)] == [
+        whole[:count] for count in range(12)
+    ]
+    assert worst_in_turn(severities(stored), 12, limits).rows() == whole
+
+
 def test_a_rule_that_loses_everything_is_no_wall_before_the_others() -> None:
     columns: dict[str, list[float | None]] = {"resolution(0.2)": [INF] * 4, "gamma(0.5)": [0.9, 0.3, 0.0, 0.0]}
     assert chosen(columns, 4) == [

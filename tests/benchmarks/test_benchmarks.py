@@ -14,14 +14,14 @@ from typing import Any
 import cv2
 import pytest
 
-from benchmarks import page, wasserstein
+from benchmarks import page, performance, wasserstein
 from benchmarks.command import main
 from benchmarks.figures import Absent, Figures, rounded, short
 from benchmarks.page import BEGIN, END, NAMES, PAGE, stored_results
 from tests.missing import absent
 
 MODULES = Path(page.__file__).parent
-SHARED_CODE = {"__init__", "__main__", "command", "figures", "inputs", "page", "runs"}
+SHARED_CODE = {"__init__", "__main__", "command", "figures", "inputs", "page", "performance", "runs"}
 TOOLS = {"same_results"}
 
 
@@ -82,6 +82,9 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A page and results of one benchmark, which may be overwritten."""
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(page, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(performance, "PAGE", tmp_path / "performance.md")
+    marks = [mark.format(name=name) for name in ("peers", "plan") for mark in (performance.BEGIN, performance.END)]
+    (tmp_path / "performance.md").write_text("\n".join(marks), "utf-8")
     place = {"date": "2020-02-02", "machine": "1 core", "python": "3", "instar": "0"}
     (tmp_path / "page.md").write_text(f"Before.\n{BEGIN}\nold\n{END}\nAfter.\n", "utf-8")
     (tmp_path / "results.json").write_text(json.dumps({"wasserstein": {"figures": walks(7), **place}}), "utf-8")

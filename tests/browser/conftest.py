@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,8 +58,8 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
+@contextmanager
+def new_page(browser: Any) -> Iterator[Any]:
     """A page that must leave no error in its console and ask nobody but loopback for anything."""
     opened = browser.new_page(viewport={"width": 1400, "height": 900})
     wrong: list[str] = []
@@ -77,43 +78,42 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def served() -> Iterator[Callable[..., str]]:
-    """Serves runs on a free port of loopback; a test asks for it before its page, so that it outlives the page."""
+def page(browser: Any) -> Iterator[Any]:
+    with new_page(browser) as opened:
+        yield opened
+
+
+@contextmanager
+def serving(*folders: Path) -> Iterator[str]:
+    """Serves runs on a free port of loopback. Nothing that a page does is kept there: tests share a server."""
     uvicorn = module("uvicorn")
     from instar.viewer import application
 
-    ends: list[Callable[[], None]] = []
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    port = bound.getsockname()[1]
+    viewer = application(folders, port=port)
+    server = uvicorn.Server(uvicorn.Config(viewer, log_level="error", access_log=False, timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    base = f"http://127.0.0.1:{port}"
+    # on a busy machine the first pages say that the runs are being read, and have nothing to look at
+    for _ in range(200):
+        if b"data-waiting" not in urlopen(f"{base}/gallery").read():
+            break
+        time.sleep(0.05)
+    yield base
+    server.should_exit = True
+    thread.join(10)
 
-    def serve(*folders: Path) -> str:
-        bound = socket.socket()
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
-        server = uvicorn.Server(
-            uvicorn.Config(
-                application(folders, port=port), log_level="error", access_log=False, timeout_graceful_shutdown=1
-            )
-        )
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-        thread.start()
 
-        def end() -> None:
-            server.should_exit = True
-            thread.join(10)
-
-        ends.append(end)
-        while not server.started:
-            time.sleep(0.01)
-        base = f"http://127.0.0.1:{port}"
-        # on a busy machine the first pages say that the runs are being read, and have nothing to look at
-        for _ in range(200):
-            if b"data-waiting" not in urlopen(f"{base}/gallery").read():
-                break
-            time.sleep(0.05)
-        return base
-
-    yield serve
-    for end in ends:
-        end()
+@pytest.fixture
+def served() -> Iterator[Callable[..., str]]:
+    """Serves runs for one test, which asks for it before its page, so that it outlives the page."""
+    with ExitStack() as servers:
+        yield lambda *folders: servers.enter_context(serving(*folders))
 
 
 def wobbly(pixels: np.ndarray, seed: int) -> instar.Poses:

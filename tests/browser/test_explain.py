@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.outputs.detections import Detections
 from instar.tasks.object_relevance.explain import explain
+from tests.browser.conftest import serving
 from tests.perfect.test_object_relevance import TRUTHS, intact, picture
 
 HOSTILE = "eine <b>große<b> & 'böse' 100% Datei.png"
@@ -78,6 +79,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return object_run(tmp_path_factory.mktemp("objects"))
 
 
+@pytest.fixture(scope="module")
+def base(run: Path) -> Iterator[str]:
+    with serving(run) as address:
+        yield address
+
+
 def loaded(page: Any) -> None:
     """All pictures that are in sight are there."""
     for image in page.locator("main img").all():
@@ -90,8 +97,8 @@ def loaded(page: Any) -> None:
             raise AssertionError(image.get_attribute("src"))
 
 
-def test_from_a_case_to_its_objects(served: Callable[..., str], page: Any, run: Path) -> None:
-    page.goto(f"{served(run)}/case?run=run&case=0.png")
+def test_from_a_case_to_its_objects(base: str, page: Any, run: Path) -> None:
+    page.goto(f"{base}/case?run=run&case=0.png")
     page.get_by_role("link", name="Why?").click()
     expected = {one.target: one for one in explain(instar.open_run(run), "0.png")}
     items = page.locator(".objects li")
@@ -108,12 +115,10 @@ def test_from_a_case_to_its_objects(served: Callable[..., str], page: Any, run: 
     page.wait_for_url("**/case?**")
 
 
-def test_objects_rules_and_follow_ups_are_links(served: Callable[..., str], page: Any, run: Path) -> None:
+def test_objects_rules_and_follow_ups_are_links(base: str, page: Any, run: Path) -> None:
     rows = instar.open_run(run).verdicts().filter((pl.col("draw") > 0) & (pl.col("severity") > 0.5))
     row = rows.row(0, named=True)  # its first follow-up is not the one that breaks the relation
-    page.goto(
-        f"{served(run)}/explain?run=run&case={quote(row['case'])}&object={row['target']}&shown={quote(row['rule'])}"
-    )
+    page.goto(f"{base}/explain?run=run&case={quote(row['case'])}&object={row['target']}&shown={quote(row['rule'])}")
     caption = page.locator("#object .large figcaption").nth(1)
     assert caption.inner_text().startswith(f"Follow-up {row['draw'] + 1} of 3: not found")
     assert page.locator(".view [aria-current]").get_attribute("aria-label") == f"Follow-up {row['draw'] + 1}"
@@ -137,10 +142,10 @@ def test_objects_rules_and_follow_ups_are_links(served: Callable[..., str], page
 
 @pytest.mark.parametrize("width", [1400, 400])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_fits_and_can_be_read(served: Callable[..., str], page: Any, run: Path, width: int, theme: str) -> None:
+def test_it_fits_and_can_be_read(base: str, page: Any, width: int, theme: str) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=theme)
-    page.goto(f"{served(run)}/explain?run=run&case={quote(HOSTILE)}")
+    page.goto(f"{base}/explain?run=run&case={quote(HOSTILE)}")
     page.locator("#object").wait_for()  # until then the page says that the run is being read
     assert page.locator("h1").inner_text() == HOSTILE and not page.locator("h1 b, .objects b, #object b").count()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -153,10 +158,10 @@ def test_it_fits_and_can_be_read(served: Callable[..., str], page: Any, run: Pat
     loaded(page)
 
 
-def test_it_works_without_javascript(served: Callable[..., str], browser: Any, run: Path) -> None:
+def test_it_works_without_javascript(base: str, browser: Any) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{served(run)}/explain?run=run&case=0.png")
+    page.goto(f"{base}/explain?run=run&case=0.png")
     page.locator(".objects a", has_text="blue").click()
     page.wait_for_url("**object=**")
     assert page.locator("#object h2").inner_text() == "blue"

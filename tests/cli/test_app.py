@@ -41,12 +41,12 @@ def test_every_command_has_examples(typed: Type, path: tuple[str, ...]) -> None:
 def test_help_shows_groups_and_exit_codes(typed: Type) -> None:
     text = typed("--help")
     assert text.code == 0
-    for group in ("Run", "Look", "Check", "List"):
+    for group in ("Run", "Look", "Decide", "Check", "List"):
         assert f"─ {group} ─" in text.stdout
     assert "Predict what is missing in a run folder, judge it, and show which rules are violated." in text.words
     shown = re.findall(r"^│ (\w+) {2,}\S", text.stdout.split("─ Tasks ─")[0].split("─ Run ─")[1], re.MULTILINE)
-    assert len(shown) == 12 and "preview" not in shown
-    assert "More commands, each with a --help of its own: preview, select, slices," in text.words
+    assert len(shown) == 15 and "preview" not in shown
+    assert "More commands, each with a --help of its own: preview, search, select, slices," in text.words
     assert "Exit codes: 0 done;" in text.words
     assert "--install-completion" in text.stdout
     assert {"run", "judge", "tables", "models"} <= {path[0] for path in paths()}
@@ -116,6 +116,9 @@ def test_a_broken_plug_in_is_one_line(typed: Type, monkeypatch: pytest.MonkeyPat
 # --- errors
 
 
+ALONE = ("--workers", "0")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -126,9 +129,12 @@ def test_a_broken_plug_in_is_one_line(typed: Type, monkeypatch: pytest.MonkeyPat
         (["run", "tests.toys:steady", "gamma(1)", "no/such/folder", "--out", "x"], "no/such/folder"),
         (["run", "tests.toys:steady", "gamma(1)", "PHOTOS"], "--out runs/first"),
         (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "x", "--retry", "all"], "allowed is: failed"),
-        (["run", "tests.toys:stedy", "gamma(1)", "PHOTOS", "--out", "TMP/x"], "did you mean 'steady'?"),
-        (["run", "tests.toys:rectangles", "gamma(1) => poses", "PHOTOS", "--out", "TMP/x"], "answers with detections"),
-        (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", "--out", "RUN"], "give another folder (--out)"),
+        (["run", "tests.toys:stedy", "gamma(1)", "PHOTOS", *ALONE, "--out", "TMP/x"], "did you mean 'steady'?"),
+        (
+            ["run", "tests.toys:rectangles", "gamma(1) => poses", "PHOTOS", *ALONE, "--out", "TMP/x"],
+            "answers with detections",
+        ),
+        (["run", "tests.toys:steady", "gamma(1)", "PHOTOS", *ALONE, "--out", "RUN"], "give another folder (--out)"),
         (["show", "no/run"], "holds no run"),
         (["show", "RUN", "--judging", "nobody"], "has no judging 'nobody'"),
         (["show", "RUN", "--by", "person"], "'person'; allowed are: case, target"),
@@ -174,3 +180,26 @@ def test_ctrl_c_is_130(typed: Type, done: Path, monkeypatch: pytest.MonkeyPatch)
 def test_completion(typed: Type, words: str, completed: str) -> None:
     answer = typed(_INSTAR_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert completed in answer.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    {
+        "a provider that is not asked for": (
+            ("run", "tests.toys:rectangles", "object-relevance", "PHOTOS", "--objects", "yolox", "--out", "OUT"),
+            "leave out --objects",
+        ),
+        "the same of a plan": (
+            ("run", "tests.toys:rectangles", "object-relevance", "PHOTOS", "--objects", "yolox", "--plan"),
+            "leave out --objects",
+        ),
+        "a kind that nobody names": (("export", "PHOTOS", "mirror(h)", "--out", "OUT"), "say with --kind"),
+    }.values(),
+)
+def test_commands_refuse_by_naming_flags(
+    typed: Type, photos: Path, tmp_path: Path, command: tuple[str, ...], flag: str
+) -> None:
+    """Exceptions name parameters, since they are raised in Python as well."""
+    places = {"PHOTOS": str(photos), "OUT": str(tmp_path / "out")}
+    refused = typed(*(places.get(word, word) for word in command))
+    assert refused.code == 2 and flag in refused.stderr and "`" not in refused.stderr, refused.stderr

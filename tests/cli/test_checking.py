@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -28,8 +29,44 @@ def test_check_finds_a_wrong_adapter(typed: Type, photos: Path, tmp_path: Path) 
     assert values["pictures"] == [str(tmp_path / "b" / "000.png")]
 
 
+def test_check_draws_what_counts_and_says_what_it_replaces(typed: Type, photos: Path, tmp_path: Path) -> None:
+    """A detector returns dozens of faint boxes, under which nothing was seen; and pictures were replaced in silence."""
+    for name in ("rectangles", "faint"):
+        module = "tests.toys" if name == "rectangles" else "tests.cli.wrong"
+        checked = typed("check", f"{module}:{name}", photos / "000.png", "--out", tmp_path / name)
+        assert "of an earlier check" not in checked.words
+    assert "answers that score at least 0.5 are drawn, which rules count by default" in checked.words
+    assert "fainter ones are not" in checked.words
+    drawn, bare = (read_image(tmp_path / name / "000.png").pixels for name in ("rectangles", "faint"))
+    assert (bare == read_image(photos / "000.png").pixels).all() and (drawn != bare).any()
+    again = typed("check", "tests.toys:rectangles", photos / "000.png", "--out", tmp_path / "rectangles")
+    assert "1 picture of an earlier check was replaced" in again.words
+
+
+def test_check_draws_inputs_that_are_called_alike_into_files_of_their_own(
+    typed: Type, photos: Path, tmp_path: Path
+) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(photos / "000.png", tmp_path / folder / "000.png")
+    found = typed("check", "tests.toys:rectangles", *sorted(tmp_path.glob("?/000.png")), "--out", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["000 (2).png", "000.png"]
+    assert found.words.count("000 (2).png") == 1
+    walkers = Path(__file__).parents[2] / "examples" / "walkers" / "walkers.csv"
+    typed("check", "constant-velocity", walkers, "--out", tmp_path / "scenes")
+    assert "campus-2-1@0.png" in {path.name for path in (tmp_path / "scenes").iterdir()}
+    assert len(list((tmp_path / "scenes").iterdir())) == 4
+
+
 def test_check_says_how_many_images_it_asks(typed: Type) -> None:
     assert "the first 8 are asked" in typed("check", "--help").words
+
+
+def test_check_takes_a_folder_of_images(typed: Type, photos: Path, tmp_path: Path) -> None:
+    """The folder that a run is given, by the same name."""
+    good = typed("check", "tests.toys:rectangles", photos, "--out", tmp_path / "a")
+    assert good.code == 0, good.stderr
+    assert "4 of 4 images answered" in good.words and len(list((tmp_path / "a").iterdir())) == 4
 
 
 def test_check_of_what_takes_no_images(typed: Type, tmp_path: Path) -> None:
@@ -100,12 +137,20 @@ def test_a_program_that_is_edited_meanwhile_is_one_sentence(
     """It dies, is started again, and is another one by then: neither a traceback nor an answer of two versions."""
     program = tmp_path / "program.py"
     program.write_text(EDITED % ("poses" if command == "check" else "zones"))
-    asked = f'process("{sys.executable} {program}")'
+    spelling = f'process("{sys.executable} {program}")'
     ended = (
-        typed("check", asked, photos / "000.png", "--out", tmp_path / "out")
+        typed("check", spelling, photos / "000.png", "--out", tmp_path / "out")
         if command == "check"
         else typed(
-            "export", photos, "colour_wheel(90, skin)", "--kind", "poses", "--zones", asked, "--out", tmp_path / "out"
+            "export",
+            photos,
+            "colour_wheel(90, skin)",
+            "--kind",
+            "poses",
+            "--zones",
+            spelling,
+            "--out",
+            tmp_path / "out",
         )
     )
     assert ended.code == 2, ended.words

@@ -62,7 +62,7 @@ def test_a_changed_helper_is_named_and_fresh_moves_the_run_aside(again: Again, t
         refused = again(*flags)
         assert refused.code == 2
         assert "run was made with another version of fresh_model:predict: fresh_help.py changed." in refused.stderr
-    assert "start over (--fresh), which moves the earlier run aside, give another folder (--out)" in again().stderr
+        assert "start over (--fresh), which moves the earlier run aside, give another folder (--out)" in refused.stderr
     assert "no good prediction" not in again().stderr
     assert folders(tmp_path) == ["run"], "a plan writes nothing"
     started = again("--fresh")
@@ -128,7 +128,7 @@ def test_some_failures_say_their_share_and_what_was_not_judged(again: Again, tmp
     assert ended.code == 0
     lines = ended.stdout.replace("\u00a0", " ").splitlines()
     assert lines[:3] == [
-        "1 of 8 predictions failed (12 %):",
+        "1 of 8 predictions failed (13 %):",
         "  1 time: RuntimeError: cold (fresh_model.py:7)",
         "1 of 4 pairs was not judged (25 %): 1 because a prediction failed.",
     ]

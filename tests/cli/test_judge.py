@@ -31,9 +31,9 @@ def test_without_a_choice_it_lists_the_options(typed: Type, poses: Path) -> None
     judged = typed("judge", poses)
     assert judged.code == 0, judged.stderr
     assert "judging default" in judged.stdout
-    assert "aggregate=median text, median by default (poses)" in judged.words
-    assert "normaliser=body one of body, part, box, image, pixels, body by default (poses)" in judged.words
-    assert "confidence=0.5 a number from 0 to 1, 0.5 by default (poses)" in judged.words
+    assert "aggregate=median text; by default median (poses)" in judged.words
+    assert "normaliser=body one of body, part, box, image, pixels; by default body (poses)" in judged.words
+    assert "confidence=0.5 a number from 0 to 1; by default 0.5 (poses)" in judged.words
 
 
 def test_values_of_every_kind(typed: Type, poses: Path) -> None:
@@ -54,7 +54,7 @@ def test_values_of_every_kind(typed: Type, poses: Path) -> None:
             "landmarks=hands",
             "there is no judging option 'landmarks' for this run. The options of its relations:",
         ),
-        ("RUN", "landmarks=hands", "confidence: a number from 0 to 1, 0.5 by default (detections)"),
+        ("RUN", "landmarks=hands", "confidence: a number from 0 to 1; by default 0.5 (detections) · margin: "),
         ("POSES", "aggregat=max", "did you mean 'aggregate'?"),
         ("POSES", "aggregate=bogus", "median, mean, max, min, median+mean, or a quantile from 0 to 1"),
         ("POSES", "landmarks=lft_arm", "unknown landmark group 'lft_arm'"),

@@ -57,6 +57,11 @@ def test_relations_say_what_can_be_chosen_when_judging(typed: Type) -> None:
                 "suites met-pose, met-pose/sub, met-pose/quality",
             ],
         ),
+        (
+            "obstacle(tree, 0.5, 0.5)",
+            ["suites none has it with => direction(avoid): forecasts, trajtest, trajtest/map"],
+        ),
+        ("mirror(h)", ["with => wvc: forecasts, trajtest, trajtest/geometry"]),
         ("filtered(greyscale, skin)", ["zone is skin", "greyscale Rec. 601 luma", "suites none has it"]),
         ("presence", ["=> presence", "effect one of gone, kept, others", "object-relevance (28 rules)"]),
         ("=> poses", ["what rules without => ask of poses", "judging: aggregate text, median by default"]),
@@ -87,7 +92,7 @@ def test_defects_of_papers_are_told_in_the_docs_not_in_lists(typed: Type) -> Non
 def test_the_rules_of_a_suite(typed: Type) -> None:
     assert len(json.loads(typed("suites", "met-pose", "--json").stdout)["rules"]) == 123
     assert "motion(11, 100) motion blur, 11 pixels, at 100°" in typed("suites", "met-pose/sub").words
-    assert "jpeg(20) compression: what hangs on fine texture" in typed("suites", "detections").words
+    assert "jpeg(20) looks for answers that depend on fine texture" in typed("suites", "detections").words
     values = json.loads(typed("suites", "met-pose@paper", "--json").stdout)
     assert values["judging"]["space"] == "normalised"
 

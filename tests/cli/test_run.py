@@ -16,7 +16,7 @@ import pytest
 
 import instar
 from instar.api import NothingTold
-from instar.store import Store
+from instar.store import Shard, Store
 from tests.cli.conftest import FORGETFUL, Type
 from tests.toys import write_scenes
 
@@ -31,21 +31,15 @@ def test_the_same_command_again_says_that_nothing_is_left(typed: Type, photos: P
     assert "Nothing is left to do" in again.stdout
 
 
-def test_json_counts_by_status(typed: Type, photos: Path, done: Path) -> None:
+def test_json_has_what_show_has_and_counts_by_status(typed: Type, photos: Path, done: Path) -> None:
     again = typed(*FORGETFUL, photos, "--out", done, "--zones", "none", "--workers", "0", "--json")
     outcome = json.loads(again.stdout)
-    assert outcome.keys() == {
-        "run",
-        "fresh",
-        "seconds",
-        "cases",
-        "unreadable",
-        "statuses",
-        "interrupted",
-        "notes",
-        "reasons",
-    }
+    read = {"cases", "unreadable", "unreadable_reasons"}
+    counts = {"fresh", "seconds", "statuses", "interrupted", "notes", "reasons", *read}
     assert (outcome["run"], outcome["fresh"], outcome["statuses"]) == (str(done), 0, {"ok": 12})
+    shown = json.loads(typed("show", done, "--json").stdout)
+    assert {name: value for name, value in outcome.items() if name not in counts} == shown
+    assert shown["rules"] and shown["findings"] and counts <= outcome.keys()
 
 
 def test_a_run_in_which_every_prediction_failed_ends_with_3(typed: Type, photos: Path, tmp_path: Path) -> None:
@@ -56,7 +50,24 @@ def test_a_run_in_which_every_prediction_failed_ends_with_3(typed: Type, photos:
     assert "8 error" in failed.stdout and "no weights" in failed.stdout
     again = typed(*command, "--workers", 0, "--json")
     assert again.code == 3, "the folder still has no answer"
-    assert json.loads(again.stdout)["statuses"] == {"error": 8}
+    counts = json.loads(again.stdout)
+    assert counts["statuses"] == {"error": 8} and counts["judged"]["failed"] == 4
+
+
+def test_a_refused_run_leaves_nothing(typed: Type, photos: Path, tmp_path: Path) -> None:
+    """Neither a lock nor the folders that were made for it; a folder that was there stays, and is empty again."""
+    (tmp_path / "mine").mkdir()
+    for out in (tmp_path / "runs" / "nope", tmp_path / "mine"):
+        refused = typed("run", "no-such-system", "mirror(h)", photos, "--out", out, "--workers", 0)
+        assert refused.code == 2 and "no-such-system" in refused.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+
+
+def test_hints_can_be_typed(typed: Type, tmp_path: Path) -> None:
+    """A folder with a space is one argument."""
+    photos, out = write_scenes(tmp_path / "photos", 2), tmp_path / "my run"
+    ran = typed("run", "tests.toys:steady", "gamma(2)", photos, "--out", out, "--workers", 0)
+    assert f"instar show '{out}' --threshold T · instar draw '{out}'" in ran.words
 
 
 def test_a_run_without_a_readable_image_ends_with_3(typed: Type, tmp_path: Path) -> None:
@@ -74,7 +85,9 @@ def test_plan_counts_and_estimates_and_writes_nothing(typed: Type, photos: Path,
     assert "4 cases × 4 predictions = 16: the source and 1 follow-up, with" in planned.stdout
     assert "ms each in one worker (3 cases timed): about" in planned.words
     assert not (tmp_path / "run").exists()
-    assert json.loads(typed(*command, "--workers", 0, "--json").stdout)["rows"] == 16
+    cases = sum(Shard(1, 3).holds(photo.name) for photo in photos.iterdir())
+    shard = json.loads(typed(*command, "--shard", "1/3", "--workers", 0, "--json").stdout)
+    assert 0 < shard["rows"] == cases * 4 < 16
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:

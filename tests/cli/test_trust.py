@@ -38,12 +38,21 @@ def predict(pixels):
 """
 ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("run",): ("tests.toys:rectangles", "mirror(h)", "PHOTOS", "--out", "RUN", "--workers", "0"),
+    ("boundary",): ("tests.toys:rectangles", "gamma", "PHOTOS", "--out", "RUN", "--workers", "0", "--steps", "4"),
+    ("search",): (
+        *("tests.toys:rectangles", "mirror(h)+gamma(2)", "PHOTOS", "--out", "RUN", "--workers", "0", "--budget", "60"),
+    ),
+    ("merge",): ("RUN", "--out", "OUT/all"),
     ("judge",): ("RUN", "--set", "confidence=0.1"),
     ("show",): ("RUN",),
     ("tables",): ("RUN",),
     ("report",): ("RUN", "--out", "OUT/report.html", "--images", "4"),
     ("view",): ("RUN", "--no-browser"),
     ("draw",): ("RUN", "--out", "OUT"),
+    ("compare",): ("RUN", "RUN"),
+    ("history",): ("RUN",),
+    ("marks",): ("RUN",),
+    ("gate",): ("RUN", "--init", "--policy", "OUT/instar.toml"),
     ("check",): ("tests.toys:rectangles", "PHOTOS/000.png", "--out", "OUT"),
     ("rules",): (),
     ("suites",): (),
@@ -63,7 +72,6 @@ ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("captions", "words"): ("a dog",),
     ("captions", "labels"): ("RUN",),
     ("captions", "suspicious"): ("RUN", "--out", "OUT"),
-    ("captions", "precision"): ("RUN",),
     ("pool", "make"): ("PHOTOS", "--out", "OUT/pool"),
     ("objects", "explain"): ("RUN", "000.png", "--out", "OUT/why.png"),
     ("objects", "evaluate"): ("tests.toys:rectangles", "PHOTOS"),
@@ -72,7 +80,10 @@ ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
 """How every command is typed at a received folder: a new command has to be added here."""
 ASKS = {("run",), ("export",)}
 """What needs the code that the folder names, and says so."""
-WORK = {(name,) for name in ("show", "judge", "report", "view", "draw", "select", "slices")}
+WORK = {
+    (name,)
+    for name in ("show", "judge", "report", "view", "draw", "compare", "history", "marks", "gate", "select", "slices")
+}
 """What works without it."""
 
 
@@ -104,7 +115,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     manifest["system"]["name"] = code["name"]
     manifest |= {
         "rules": ["mirror(h) => detections", f"{EVIL} => detections"],
-        "suites": ["evil_code:suite", EVIL, f"mirror(h) + {EVIL}", "evil.toml"],
+        "suites": ["evil_code:suite", "boundary(evil_code:fade)", EVIL, f"mirror(h) + {EVIL}", "evil.toml"],
         "panels": [],
         "providers": {"zones": program, "objects": code},
         "datasets": [{"name": "evil_code:data", "root": "/"}],
@@ -159,9 +170,9 @@ def test_no_command_runs_what_a_received_folder_names(path: tuple[str, ...], rec
     assert ended.code in ((0,) if path in WORK else (0, 1, 2)), ended.stderr
     if path in ASKS:
         assert ended.code == 2
-        assert "zones came from process" in ended.stderr and "give `trust`" in ended.stderr
+        assert "zones came from process" in ended.stderr and "give --trust" in ended.stderr
         ended = typed_at(received, path, here, "--zones", "none", "--objects", "none")
-        assert "made by evil_code:fade" in ended.stderr and "give `trust`" in ended.stderr
+        assert "made by evil_code:fade" in ended.stderr and "give --trust" in ended.stderr
         assert not (here / "touched").exists()
 
 

@@ -59,7 +59,8 @@ def test_a_folder_called_like_a_kind_is_a_folder(here: Path, picture: Write) -> 
 @pytest.mark.parametrize(
     ("spelling", "error", "message"),
     [
-        ("photso", FileNotFoundError, r"there is no file or folder 'photso'; did you mean 'photos'\?"),
+        ("photso", FileNotFoundError, r"there is no file or folder 'photso'; did you mean 'photos'\? A dataset is"),
+        ("photos/../photso", FileNotFoundError, r"'photos/../photso'; did you mean 'photos/../photos'\? A dataset is"),
         ("away/further/x", FileNotFoundError, r"there is no file or folder 'away/further/x'"),
         ("photos/sub/x.png", FileNotFoundError, r"'photos/sub/x.png'.*'photos' is the last that exists"),
         (

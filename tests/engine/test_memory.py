@@ -10,8 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import instar
+from benchmarks.million import RULES, images
 from instar import Detections, Poses
-from instar.engine import bound_rules, judge
+from instar.engine import bound_rules, judge, keeper, predict
 from instar.outputs import Output
 from instar.relations import matching
 from instar.skeleton import skeleton
@@ -100,6 +102,34 @@ def test_pieces_of_a_merged_part_are_read_by_themselves(tmp_path: Path) -> None:
     store.append("many", pl.DataFrame({"case": names, "text": ["x" * 500] * len(names)}))
     (part,) = (tmp_path / "many").glob("*.parquet")
     assert part.read_bytes().count(b"case") > 5  # every group of rows names its columns, and so does the schema
+
+
+def predicted_megabytes(place: Path, cases: int) -> float:
+    """The most memory that Python held while a run of so many cases was predicted and judged."""
+    images(place / "images", cases)
+    suite = instar.Suite("million", tuple(map(instar.rule, RULES)))
+    store = Store(place / "run")
+    tracemalloc.start()
+    try:
+        outcome = predict(
+            "benchmarks.million:costless", suite, instar.dataset(place / "images"), store, workers=0, providers={}
+        )
+        judge(store)
+        assert outcome.fresh == cases * (len(RULES) + 1)
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_of_a_run_does_not_grow_with_its_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row is a kilobyte, and a run has a million of them: only ids and hashes of cases are kept, 2 KB a case."""
+    monkeypatch.setattr(keeper, "COMMIT_ROWS", 200)
+    monkeypatch.setattr(judging, "PIECE_BYTES", 1 << 18)
+    monkeypatch.setattr(judging, "PIECE_ROWS", 400)
+    few, many = 40, 120
+    predicted_megabytes(tmp_path / "warm", 2)
+    before, after = (predicted_megabytes(tmp_path / str(cases), cases) for cases in (few, many))
+    assert 1e6 * (after - before) / (many - few) < 6_000
 
 
 def test_a_thousand_boxes_are_compared_without_a_gigabyte() -> None:

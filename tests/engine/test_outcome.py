@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import instar
 from instar.case import Case
 from instar.datasets import Dataset
+from instar.engine.progress import FAILURES, Progress
 from instar.scene import Track
 from tests.cli.conftest import typed
 from tests.engine.test_scenes import write_map
@@ -48,11 +52,52 @@ def test_scenes_off_their_map_are_one_reason_wherever_they_are(tmp_path: Path) -
     data = Dataset("off", str(tmp_path), lambda: iter(cases), inputs="scene")
     run = instar.run("constant-velocity", "mirror(h) => wvc", data, out=tmp_path / "run", workers=0)
     assert run.outcome is not None
-    [(reason, count)] = run.outcome.reasons.items()
+    [(reason, count)] = run.outcome.unreadable_reasons.items()
     assert count == 4
     assert "the position (170, 10) of the past is off the map of 160 × 120 pixels" in reason
 
 
+def broken(pixels: np.ndarray) -> instar.Detections:
+    raise ValueError("no weights")
+
+
+def test_what_waited_for_a_failed_source_is_not_among_the_failures(tmp_path: Path) -> None:
+    """Each number below "3 of 5 predictions failed" is a part of the first."""
+    rules = "gamma(2) => detections + erase(1, only=0) => presence(gone)"
+    with pytest.warns(UserWarning, match="not one input was answered"):
+        run = instar.run(broken, rules, write_scenes(tmp_path / "photos", 2), out=tmp_path / "run", workers=0)
+    assert run.outcome is not None
+    failed = sum(run.outcome.statuses.get(status, 0) for status in FAILURES)
+    assert 0 < failed < sum(run.outcome.statuses.values())
+    assert sum(run.outcome.reasons.values()) == failed
+
+
 def test_a_run_with_answers_has_no_reasons(tmp_path: Path) -> None:
     run = instar.run("tests.toys:steady", "mirror(h)", write_scenes(tmp_path / "photos", 1), out=tmp_path, workers=0)
-    assert run.outcome is not None and run.outcome.reasons == {}
+    assert run.outcome is not None and run.outcome.reasons == run.outcome.unreadable_reasons == {}
+
+
+def test_no_time_is_estimated_by_the_first_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may load a model: one of 140 in five seconds was a run of twenty-four, not of fourteen minutes."""
+    now = 100.0
+    monkeypatch.setattr("instar.engine.progress.time.monotonic", lambda: now)
+    progress = Progress(cases=14, rows=140, began=now)
+    now = 105.0
+    progress.arrived(1)
+    progress.done = 1
+    assert progress.remaining is None
+    now = 106.0
+    progress.arrived(10)
+    progress.done = 11
+    assert [progress.rate, progress.remaining] == [10.0, 12.9]
+
+
+def test_a_slow_system_is_estimated_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("instar.engine.progress.time.monotonic", lambda: now)
+    progress = Progress(cases=2, rows=5, began=now)
+    for done in (1, 2):
+        now += 60
+        progress.arrived(1)
+        progress.done = done
+    assert progress.remaining == 180.0

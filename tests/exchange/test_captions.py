@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import instar
+from instar.report import show_run
+from instar.report.console import PlainConsole
 
 HEAD = "case,follow_up,source_caption,caption,added\n"
 
@@ -42,3 +45,15 @@ def test_labels_with_underscores_are_normalised(tmp_path: Path) -> None:
     run = imported(tmp_path, "1,recorded(paste),a bench,a wine glass on a bench,wine_glass")
     assert run.predictions().filter(follow_up="recorded(paste)")["added"].to_list() == [["wine glass"]]
     assert run.verdicts()["severity"].to_list() == [0, 0]
+
+
+def test_a_source_without_a_caption_is_not_said_to_be_kept(tmp_path: Path) -> None:
+    """Where every such follow-up has a caption, no pair is empty, and the summary made up that options keep those."""
+    head = "case,follow_up,caption\n"
+    lines = ["1,source,", "1,recorded(paste),a car", "2,source,a dog", "2,recorded(paste),a dog"]
+    run = imported(tmp_path, *lines, head=head)
+    console = PlainConsole(file=io.StringIO(), width=200)
+    show_run(console, run)
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "The system found nothing in 1 of 2 source images.\n" in shown and "as kept" not in shown

@@ -208,7 +208,8 @@ def test_whatever_a_system_says_is_a_row(shades: Path, tmp_path: Path, system: s
     ran = civil("run", f"tests.hostile.systems:{system}", *arguments)
     assert ran.code in (0, 1, 3), ran.stderr
     assert Store(out).predictions().height == 2 * images, "one row per key"
-    looked_at(out, tmp_path)
+    if system != "chatty":  # whatever it prints, its answers are plain boxes
+        looked_at(out, tmp_path)
     if system not in ("chatty", "thrower"):  # `check` asks in this process: prints and Ctrl-C are the user's own
         civil("check", f"tests.hostile.systems:{system}", shades / "00.png", "--out", tmp_path / "check")
 

@@ -121,12 +121,19 @@ def test_no_name_says_nothing() -> None:
     assert not wrong, f"{len(wrong)}: " + "\n".join(wrong[:200])
 
 
+def code_lines(function: ast.FunctionDef) -> int:
+    """The lines of a function without those that explain it."""
+    first = function.body[0]
+    explained = (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function) else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - explained
+
+
 def test_functions_and_files_stay_short() -> None:
     long = [
-        f"{path}:{node.lineno}: {node.name} has {(node.end_lineno or 0) - node.lineno + 1} lines"
+        f"{path}:{node.lineno}: {node.name} has {code_lines(node)} lines"
         for path, tree in parsed().items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES_OF_FUNCTION
+        if isinstance(node, ast.FunctionDef) and code_lines(node) > MOST_LINES_OF_FUNCTION
     ]
     for path in parsed():
         text = (SOURCE / path).read_text("utf-8")
@@ -167,8 +174,10 @@ def test_datasets_read_files_through_the_one_reader() -> None:
 LOADING = {"rule", "transformation", "suite", "system", "dataset", "loaded_object"}
 """Functions that import the code that a text names: the text must be the user's."""
 DOORS = {
-    *("__init__.py", "api.py", "cli", "suites", "transforms", "relations", "systems", "datasets"),
-    *("engine/worker.py", "engine/needs.py"),  # which are sent what was named or trusted
+    *("__init__.py", "api.py", "combining.py", "trial.py", "cli", "suites", "transforms", "relations", "systems"),
+    "datasets",
+    *("engine/maker.py", "engine/predictor.py", "engine/needs.py"),  # which are sent what was named or trusted
+    *("pytest_plugin.py", "strategies.py"),  # whose marks and arguments are code
     "analysis/run.py",  # whose `open_run` loads what is trusted
     *("tasks/object_relevance/commands.py", "tasks/object_relevance/repair", "tasks/meta_ic/commands.py"),
     "tasks/meta_ic/captioner.py",

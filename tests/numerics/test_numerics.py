@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from instar.numerics import Numerics, _analysed, lines, numerics, parse_dims, parse_ranges, rows
+from instar.numerics import Numerics, _analysed, lines, numerics, parse_dims, parse_ranges, reading, rows
 from instar.numerics.domain import Value
 from instar.numerics.reading import read_model
 from instar.systems import MissingExtra
@@ -806,7 +806,12 @@ def test_a_sum_over_an_axis_of_open_size(tmp_path: Path) -> None:
 def test_without_onnx_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = written(tmp_path / "made.onnx", "y = Neg(x)")
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'instar\[numerics\]'"):
+    for beside, extras in ((None, "numerics"), ("mediapipe", "mediapipe,numerics")):
+        monkeypatch.setattr(reading, "find_spec", lambda name, beside=beside: beside if name == beside else None)
+        with pytest.raises(MissingExtra, match=rf"needs onnx: pip install 'instar\[{extras}\]'"):
+            numerics(path, (0, 1))
+    monkeypatch.setattr(reading, "find_spec", lambda name: name)  # there, but beside a protobuf that it does not know
+    with pytest.raises(MissingExtra, match=r"onnx is installed but cannot be imported: .*instar\[mediapipe,numerics\]"):
         numerics(path, (0, 1))
 
 

@@ -16,6 +16,7 @@ from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.tasks.meta_ic.language import counted
+from tests.toys import content, image_system
 
 HUES = {"dog": 0, "cat": 60, "car": 120, "bus": 28, "traffic light": 150, "sheep": 90}
 """OpenCV's hues, of 180."""
@@ -41,8 +42,18 @@ def colour(label: str) -> tuple[int, int, int]:
     return r, g, b
 
 
+_seen: dict[str, list[Seen]] = {}
+
+
 def seen(pixels: np.ndarray) -> list[Seen]:
-    """The objects of an image, class by class."""
+    """The objects of an image, class by class; remembered, since every captioner sees the same follow-ups."""
+    key = content(pixels)
+    if key not in _seen:
+        _seen[key] = _looked_for(pixels)
+    return list(_seen[key])
+
+
+def _looked_for(pixels: np.ndarray) -> list[Seen]:
     height, width = pixels.shape[:2]
     hue, saturation, value = cv2.split(cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2HSV))
     kernel = np.ones((3, 3), np.uint8)
@@ -156,5 +167,4 @@ def write_pool(folder: Path) -> Path:
 
 
 def ran(captioner: Captioner, out: Path, *, pool: Path | None, suite: str = "captions", count: int = 6) -> instar.Run:
-    system = instar.declare(kind="caption")(captioner)
-    return instar.run(system, suite, data(count), out=out, pool=pool, workers=0)
+    return instar.run(image_system(captioner, "caption"), suite, data(count), out=out, pool=pool, workers=0)

@@ -20,6 +20,7 @@ from instar import Case, Dataset, Image, Poses, Skeleton
 from instar.skeleton import skeleton
 from tests.perfect.scenes import BACKGROUND, SKIN, carried
 from tests.perfect.test_hand_pose import OPEN
+from tests.toys import image_system
 
 ZONES = "tests.perfect.scenes:segmented"
 BONES = skeleton("hand-21")
@@ -118,9 +119,7 @@ def ran(answer: Answer, out: Path, suite: str = "hands", *, annotated: bool = Tr
     """A run of a system that gives this answer to what it sees."""
     views = _views(suite, empty)
 
-    def system(pixels: np.ndarray) -> Poses:
-        return answer(views[Image(pixels).content_hash()])
-
+    system = image_system(lambda pixels: answer(views[Image(pixels).content_hash()]), "poses")
     return instar.run(system, suite, data(annotated=annotated, empty=empty), out=out, workers=0, zones=ZONES)
 
 

@@ -23,8 +23,9 @@ import cv2
 import numpy as np
 
 import instar
-from instar import Case, Dataset, Image, Poses, Skeleton, Zones
+from instar import Case, Dataset, Image, Poses, Skeleton, System, Zones
 from instar.skeleton import skeleton
+from tests.toys import image_system
 
 BACKGROUND, SKIN, HAIR, CLOTHES = (70, 92, 84), (130, 95, 78), (60, 40, 30), (40, 70, 110)
 GREY, CARD, WEAVE = (90, 90, 90), (130, 95, 79), (84, 84, 84)
@@ -399,12 +400,8 @@ def perfect(view: View) -> Poses:
     return view.answer()
 
 
-def system_of(scene: Scene, answer: Answer = perfect, *, deterministic: bool = True) -> Callable[..., Poses]:
-    @instar.declare(kind="poses", deterministic=deterministic)
-    def system(pixels: np.ndarray) -> Poses:
-        return answer(seen(scene, pixels))
-
-    return system
+def system_of(scene: Scene, answer: Answer = perfect, *, deterministic: bool = True) -> System:
+    return image_system(lambda pixels: answer(seen(scene, pixels)), "poses", deterministic=deterministic)
 
 
 def severities(run: instar.Run, **judging: Any) -> dict[str, dict[str, float | None]]:

@@ -15,6 +15,8 @@ from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
+from instar.systems import System
+from tests.toys import content, image_system
 
 SIZE = (160, 120)
 GROUND, TINT = (36, 40, 52), (235, 215, 160)
@@ -129,13 +131,20 @@ def look(pixels: np.ndarray) -> Look:
     return Look(pixels, np.array(boxes, float).reshape(-1, 4), labels, clean, ground, light)
 
 
-def detector(answer: Callable[[Look], Detections]) -> Callable[[np.ndarray], Detections]:
+_seen: dict[str, Look] = {}
+
+
+def seen(pixels: np.ndarray) -> Look:
+    """As `look`, remembered by what was looked at: every faulty system sees the same follow-ups."""
+    key = content(pixels)
+    if key not in _seen:
+        _seen[key] = look(pixels)
+    return _seen[key]
+
+
+def detector(answer: Callable[[Look], Detections], *, deterministic: bool = True) -> System:
     """A system of what it makes of a look."""
-
-    def predict(pixels: np.ndarray) -> Detections:
-        return answer(look(pixels))
-
-    return predict
+    return image_system(lambda pixels: answer(seen(pixels)), "detections", deterministic=deterministic)
 
 
 def right(seen: Look) -> Detections:

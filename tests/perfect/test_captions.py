@@ -178,6 +178,10 @@ def test_a_relation_to_the_letter_is_stricter_than_one_of_objects(pool: Path, tm
     found = dict(run.rates().select("rule", "violated").iter_rows())
     assert sum(count for rule, count in found.items() if "objects" in rule) == 0
     assert sum(count for rule, count in found.items() if "verbatim" in rule) > 0
+    table = caption_table(run)
+    changed = {row[0]: row[-1] for row in _in_words(table).rows}
+    for row in table.iter_rows(named=True):  # the number stands beside that of the pairs that were asked for it
+        assert changed[row["change"]] == f"{row['verbatim']} of {row['exact']}" and row["exact"] > 0
 
 
 def test_what_cannot_be_inserted_says_why(tmp_path: Path) -> None:

@@ -149,24 +149,6 @@ def test_without_labels_the_source_is_the_reference(tmp_path: Path) -> None:
     assert told["finger_discs(index)"]["severity"] > 0
 
 
-def test_a_system_that_ignores_the_thumb(tmp_path: Path) -> None:
-    told = {row["name"]: row for row in ran(thumbless, tmp_path).iter_rows(named=True)}
-    assert told["gamma(2)"]["baseline"] == pytest.approx(2 * 17 / (2 * 17 + 4))
-
-
-def test_a_system_that_loses_dark_hands(tmp_path: Path) -> None:
-    found = severity(ran(afraid_of_the_dark, tmp_path))
-    assert found["gamma(5)"] > 0.5
-    assert found["gamma(0.5)"] == found["motion(20, 90)"] == found["finger_discs(ring)"] == 0
-
-
-def test_a_system_that_always_answers_the_mean_hand(tmp_path: Path) -> None:
-    told = {row["name"]: row for row in ran(mean_hand, tmp_path).iter_rows(named=True)}
-    assert told["gamma(5)"]["baseline"] < 0.5
-    assert told["gamma(5)"]["severity"] == 0, "it does not look, so nothing can disturb it"
-    assert told["discs(1..21)"]["severity"] == pytest.approx(0.9), "which is what the response to covering shows"
-
-
 def test_one_case_is_not_enough(tmp_path: Path) -> None:
     run = instar.run(seeing, "hand-pose", data(count=1), out=tmp_path, workers=0)
     assert set(run.over_cases()["severity"]) == {None}

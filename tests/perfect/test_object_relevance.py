@@ -135,7 +135,7 @@ def test_one_follow_up_per_object_shows_what_hangs_on_its_neighbours(tmp_path: P
     verdicts = run.verdicts().filter(pl.col("rule") == "erase(1, only=1) => presence(gone)")
     assert verdicts["target"].to_list() == [f"{seed}-green" for seed in range(4)]
     beyond = run.verdicts().filter(pl.col("rule") == "erase(1, only=7) => presence(gone)")
-    assert set(beyond["reason"]) == {"there is no object 7 in this image: it has 3"}
+    assert set(beyond["reason"]) == {"there is no 8th object in this image: it has 3"}
 
 
 def only_with_all(pixels: np.ndarray) -> Detections:
@@ -154,6 +154,16 @@ def test_the_others_stay_when_one_object_is_erased(tmp_path: Path) -> None:
     assert set(whole["reason"]) == {"every object was changed, so there are no others"}
 
 
+def test_an_image_whose_only_object_is_erased_says_that_there_are_no_others(tmp_path: Path) -> None:
+    image, truth = picture(0)
+    case = Case("0", input=image, truth=Detections.from_xyxy(truth.boxes[:1], truth.labels[:1], ids=["0-red"]))
+    data = Dataset("squares", "", lambda: iter([case]), truth="detections")
+    run = instar.run(seen, "erase(1, only=0) => presence(others)", data, out=tmp_path, workers=0)
+    (row,) = run.verdicts().iter_rows(named=True)
+    assert (row["target"], row["severity"], row["status"]) == ("whole", None, "not applicable")
+    assert row["reason"] == "the object that was changed is the only one in this image, so there are no others"
+
+
 def test_an_object_that_the_erased_one_covers_is_not_asked_about(tmp_path: Path) -> None:
     image, truth = picture(0)
     near = Detections.from_xyxy(
@@ -163,7 +173,7 @@ def test_an_object_that_the_erased_one_covers_is_not_asked_about(tmp_path: Path)
     data = Dataset("squares", "", lambda: iter([case]), truth="detections")
     run = instar.run(seen, "erase(1, only=2) => presence(others)", data, out=tmp_path, workers=0)
     row = run.verdicts().filter(target="shadow").row(0, named=True)
-    assert row["severity"] is None and "covers 73% of this one" in row["reason"]
+    assert row["severity"] is None and "covers 73 % of this one" in row["reason"]
 
 
 def test_as_published_an_answer_that_stays_the_same_breaks_the_first_relation(tmp_path: Path) -> None:

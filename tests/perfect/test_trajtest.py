@@ -149,9 +149,21 @@ def test_a_run_for_the_same_seed_is_the_same(finished: instar.Run, tmp_path: Pat
 # --- the suite of forecasts ---------------------------------------------------------------------------------
 
 
+_SURE = Stroller(heading=0, speed=0, futures=1)
+
+
 def always_the_same_draw(scene: Scene, seed: int) -> Forecast:
     """Right, and reproducible in the way of people who fix the seed within their predictor."""
     return Stroller(futures=20)(scene, 0)
+
+
+def ends_where_it_goes_out(scene: Scene, seed: int) -> Forecast:
+    """Straight on in one future, which stops in the last place that is on the map."""
+    futures = _SURE(scene, seed).futures.copy()
+    outside = np.flatnonzero(~((futures[0] > 0) & (futures[0] < scene.size)).all(1))
+    if len(outside):
+        futures[:, outside[0] :] = futures[:, outside[0] - 1][:, None] if outside[0] else scene.position
+    return Forecast.from_array(futures)
 
 
 @dataclass(frozen=True)
@@ -165,7 +177,6 @@ _MAP_RULES = (
     "obstacle(new=tree, size=0.5) => direction(avoid)",
     "obstacle(size=0.5) | rotate90(1) => direction(avoid)",
 )
-_SURE = Stroller(heading=0, speed=0, futures=1)
 FLAWLESS: Mapping[str, Flawless] = {
     "goes round obstacles": Flawless(predictor(Stroller())),
     "gives its futures in any order": Flawless(predictor(Stroller(shuffles=True))),
@@ -200,3 +211,25 @@ def test_a_flawless_predictor_is_not_accused(name: str, tmp_path: Path) -> None:
     else:
         low, _ = wilson(int((p <= LEVEL).sum()), len(p), 0.999)
         assert low <= LEVEL
+
+
+WALKERS = Path(__file__).parents[2] / "examples" / "walkers" / "walkers.csv"
+ON_SMALL_MAPS: Mapping[str, System] = {
+    "goes beyond the map": predictor(Stroller(sees_the_map=False)),
+    "ends its futures at the frame": predictor(Stroller(sees_the_map=False, ends_at_the_frame=True)),
+    "goes round obstacles": predictor(Stroller()),
+    "one future that stops where it goes out": predictor(ends_where_it_goes_out, deterministic=True),
+    "one future beyond the map": predictor(_SURE, deterministic=True),
+}
+
+
+@pytest.mark.parametrize("name", ON_SMALL_MAPS)
+def test_most_people_on_small_maps_are_judged_and_flawless_predictors_are_not_accused(
+    name: str, tmp_path: Path
+) -> None:
+    """The maps of the example are about as long as people walk: half of the futures go up to their edges."""
+    moved = [one.left for one in instar.suite("forecasts").rules if one.left.startswith("pad(")]
+    rules = " + ".join(f"{change} => wvc(8, 3)" for change in moved)
+    run = instar.run(ON_SMALL_MAPS[name], rules, WALKERS, out=tmp_path / "run", workers=0)
+    assert len(moved) == 3 and (run.rates()["judged"] >= 18).all(), run.unjudged()
+    assert accused(run, share=0) == {}

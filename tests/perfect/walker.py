@@ -105,10 +105,11 @@ _FANS: dict[tuple[Walker, str], tuple[Floats, Floats]] = {}
 
 
 def _remembered(walker: Walker, scene: Scene) -> tuple[Floats, Floats]:
-    """The fan of a scene, which does not depend on the seed: worked out once."""
-    key = (walker, scene.content_hash())
+    """The fan of a scene, which depends neither on the seed nor on where its map is put: worked out once."""
+    alike = replace(walker, turns_portrait_wrongly=False, mirrors_map_only=False, shift=0.0, gives_map=True)
+    key = (alike, scene.content_hash())
     if key not in _FANS:
-        if len(_FANS) > 100:
+        if len(_FANS) > 500:
             _FANS.clear()
         _FANS[key] = walker.fan(scene)
     return _FANS[key]

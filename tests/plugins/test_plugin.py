@@ -22,34 +22,53 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def instar(site: Path, *arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def python(site: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(
-        [sys.executable, "-m", "instar", *map(str, arguments)],
+        [sys.executable, *map(str, arguments)],
         capture_output=True,
         text=True,
-        cwd=folder,
         env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"},
         timeout=180,
     )
 
 
+def instar(site: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return python(site, "-m", "instar", *arguments)
+
+
+SEVERAL = """
+import sys
+from instar.cli import main
+for command in sys.argv[1:]:
+    sys.argv = ["instar", command]
+    try:
+        main()
+    except SystemExit as end:
+        print(f"END of {command} {end.code or 0}")
+"""
+"""Commands one after the other in one process: to start one for each takes a second each."""
+
+
 def test_everything_it_brings_is_listed(installed: Path) -> None:
-    for command, name in (
-        ("systems", "fruit-counter"),
-        ("datasets", "bowls"),
-        ("suites", "fruit"),
-        ("rules", "lean"),
-        ("rules", "=> same_count"),
-    ):
-        assert name in instar(installed, command).stdout
-    assert "fruit" in instar(installed, "--help").stdout
+    contents = {
+        "systems": ["fruit-counter"],
+        "datasets": ["bowls"],
+        "suites": ["fruit"],
+        "rules": ["lean", "=> same_count"],
+        "--help": ["fruit"],
+    }
+    typed = python(installed, "-c", SEVERAL, *contents)
+    rest = typed.stdout
+    for command, names in contents.items():
+        listing, end, rest = rest.partition(f"END of {command} 0\n")
+        assert end and all(name in listing for name in names), (command, listing, typed.stderr)
 
 
 @pytest.fixture(scope="module")
 def fruit_run(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    ran = instar(installed, "run", "fruit-counter", "fruit", "bowls", "--out", folder / "fruit", "--workers", 2)
+    ran = instar(installed, "run", "fruit-counter", "fruit", "bowls", "--out", folder / "fruit", "--workers", 1)
     assert ran.returncode == 0, ran.stderr
     return folder / "fruit"
 
@@ -71,7 +90,7 @@ def test_tables_report_pictures_and_its_own_command(installed: Path, fruit_run: 
     assert previewed.returncode == 2 and "nothing.png" in previewed.stderr
 
 
-def test_a_seeded_transformation_repeats_itself(installed: Path, tmp_path: Path) -> None:
+def test_a_seeded_transformation_repeats_itself(installed: Path) -> None:
     code = (
         "import numpy as np\nfrom instar import Image, transformation\n"
         "image = Image(np.full((40, 40, 3), 100, np.uint8))\n"
@@ -79,13 +98,7 @@ def test_a_seeded_transformation_repeats_itself(installed: Path, tmp_path: Path)
         "one, two, other = (change(image, seed=seed)[0].pixels for seed in (1, 1, 2))\n"
         "print(np.array_equal(one, two), np.array_equal(one, other))\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")])},
-        check=True,
-    )
+    ran = python(installed, "-c", code)
     assert ran.stdout.split() == ["True", "False"]
 
 

@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 
 import instar
-from instar import Case, Dataset, Image, Run, System
+from instar import Case, Dataset, Image, Run
+from tests.toys import image_system
 
 GROUND, RED, BLUE = (128, 128, 128), (196, 60, 60), (60, 70, 190)
 WHITE = (236, 236, 236)
@@ -139,13 +140,6 @@ def tilted(pixels: Pixels, number: int = 2) -> bool:
 # --- how it is run ---------------------------------------------------------------------------------
 
 
-def system_of(answer: Callable[[Pixels], object], kind: str) -> System:
-    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[object]:
-        return [answer(image.pixels) for image in inputs]
-
-    return System("painted", kind, predict, "0")
-
-
 def inputs_of(images: Sequence[Pixels]) -> list[tuple[str, Image]]:
     return [(f"{number}.png", Image(pixels)) for number, pixels in enumerate(images)]
 
@@ -156,7 +150,7 @@ def run_of(
     """A run of a function with the suite of its kind."""
     cases = [Case(name, input=image) for name, image in inputs_of(images)]
     data = Dataset("painted", "", lambda: iter(cases))
-    return instar.run(system_of(answer, kind), rules or kind, data, out=out, workers=0)
+    return instar.run(image_system(answer, kind), rules or kind, data, out=out, workers=0)
 
 
 def violated(run: Run) -> set[str]:

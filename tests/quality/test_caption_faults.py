@@ -225,14 +225,14 @@ FAULTS = {
         (NEW,),
         OMITS,
         "car was inserted and is not named",
-        words="do not name what they should name: car in 4 pairs",
+        words="do not name what they should name: car in 4 follow-ups",
     ),
     "names two things at most": Fault(
         at_most_two_things,
         (NEW,),
         OMITS,
         "is not named",
-        words="something that is there is not named .*names what is new",
+        words="something that is there is not named .*name what is new",
     ),
     "names the largest alone": Fault(
         largest_alone,
@@ -240,7 +240,7 @@ FAULTS = {
         OMITS,
         "was inserted and is not named",
         also=ALL,
-        words="something that is there is not named .*names what is new",
+        words="something that is there is not named .*name what is new",
     ),
     "forgets what was there": Fault(
         newest_alone,
@@ -248,14 +248,14 @@ FAULTS = {
         OMITS,
         "is not named any more",
         also=COUNTS,
-        words="something that is there is not named .*all that it named before",
+        words="something that is there is not named .*all that they named before",
     ),
     "adds a person": Fault(
         adds_a_person,
         (NEW,),
         INVENTS,
         "person is named and was not there before",
-        words="name what is not there: person in 18 pairs",
+        words="name what is not there: person in 18 follow-ups",
     ),
     "takes a third for a cow": Fault(
         takes_a_third_for_a_cow, (NEW,), INVENTS, "cow is named", also=COUNTS, words="name what is not there: cow in"
@@ -272,7 +272,7 @@ FAULTS = {
         always_singular,
         (ONE_MORE,),
         NUMBER,
-        "one where many is expected",
+        "named as one instead of many",
         also=(NEW_NUMBER,),
         words="one is called many, or many one .*one more of a kind that is there makes many",
     ),
@@ -280,14 +280,14 @@ FAULTS = {
         always_plural,
         (NEW_NUMBER,),
         NUMBER,
-        "many where one is expected",
+        "named as many instead of one",
         words="one is called many, or many one .*what is new is one",
     ),
     "miscounts three": Fault(
         miscounts_three,
         (NEW_NUMBER,),
         NUMBER,
-        "many where one is expected",
+        "named as many instead of one",
         also=COUNTS,
         words="one is called many, or many one .*what is new is one",
     ),
@@ -323,7 +323,7 @@ FAULTS = {
         frozenset({"silent"}),
         "the follow-up is empty",
         "empty",
-        words="the follow-up's caption is empty .*names what is new",
+        words="the follow-up's caption is empty .*name what is new",
     ),
     "in another language": Fault(spanish, (), note="captions are not English; only English is read", words=""),
     "in another language in the dark": Fault(
@@ -345,7 +345,7 @@ FAULTS = {
         double_in_the_dark,
         (DARK_NUMBER,),
         NUMBER,
-        "many where one is expected",
+        "named as many instead of one",
         words="one is called many, or many one .*in the dark",
     ),
     "dazzled": Fault(
@@ -367,7 +367,7 @@ FAULTS = {
         ("jpeg(50)*",),
         INVENTS,
         "person is named",
-        words="name what is not there: person in 6 pairs",
+        words="name what is not there: person in 6 follow-ups",
     ),
     "the left half alone": Fault(
         left_half_alone,
@@ -383,7 +383,7 @@ FAULTS = {
         OMITS,
         "is not named any more",
         pool=False,
-        words="something that is there is not named .*not what is in the middle or fills the frame",
+        words="something that is there is not named .*only what is in the middle or fills the frame",
     ),
     "nothing in small images": Fault(
         nothing_in_small_images,
@@ -397,7 +397,7 @@ FAULTS = {
         (NEW,),
         OMITS,
         "is not named",
-        words="something that is there is not named .*names what is new",
+        words="something that is there is not named .*name what is new",
     ),
     "says an animal": Fault(
         hypernyms,
@@ -405,17 +405,13 @@ FAULTS = {
         OMITS,
         "was inserted and is not named",
         "because a wider word stands for an object",
-        words="something that is there is not named .*names what is new",
+        words="something that is there is not named .*name what is new",
     ),
     "denies what is new": Fault(
-        denies_the_third,
-        (NEW,),
-        OMITS,
-        "is not named",
-        words="something that is there is not named .*names what is new",
+        denies_the_third, (NEW,), OMITS, "is not named", words="something that is there is not named .*name what is new"
     ),
     "neither nor": Fault(
-        neither_nor, (NEW,), OMITS, "is not named", words="something that is there is not named .*names what is new"
+        neither_nor, (NEW,), OMITS, "is not named", words="something that is there is not named .*name what is new"
     ),
     "stops after five words": Fault(
         cut_after_five_words,
@@ -423,10 +419,10 @@ FAULTS = {
         OMITS,
         "is not named",
         also=ALL,
-        words="something that is there is not named .*names what is new",
+        words="something that is there is not named .*name what is new",
     ),
     "stutters": Fault(
-        stutters, (NEW,), OMITS, "is not named", words="something that is there is not named .*names what is new"
+        stutters, (NEW,), OMITS, "is not named", words="something that is there is not named .*name what is new"
     ),
     "answers by chance": Fault(
         by_chance(), (NEW,), INVENTS, "cow", also=ALL, words="do not name what they should name: cow"
@@ -436,7 +432,7 @@ FAULTS = {
         (NEW,),
         INVENTS,
         also=ALL,
-        words="something that is there is not named .*names what is new",
+        words="something that is there is not named .*name what is new",
         check="it remembers",
     ),
 }

@@ -209,7 +209,7 @@ FAULTS = {
     ),
     "hardly ever answers": Fault(
         rare,
-        says={"few": "Nothing can be said"},
+        says={"few": "No advice yet"},
         silent=("unseeing",),
         annotated=False,
         words="found nothing in 11 of 12 source images",
@@ -262,7 +262,7 @@ def test_every_rule_of_the_suite_catches_something() -> None:
 
 
 def test_never_answering_is_no_clean_bill(tmp_path: Path) -> None:
-    run = ran(lambda view: NOBODY, tmp_path / "run", "hand-pose")
+    run = ran(lambda view: NOBODY, tmp_path / "run", "hand-pose/exposure")
     assert run.any_rule()["judged"] == 0
     assert "so that nothing could be judged" in headline(make_section(run, "accuracy"), 0)[0]
     assert run.over_cases().filter(severity=0.0).is_empty(), "nothing was there to be lost"

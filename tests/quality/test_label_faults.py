@@ -12,6 +12,7 @@ import instar
 from instar import Labels
 from tests.quality import painted as p
 from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown_and_reported
+from tests.toys import image_system
 
 IMAGES = [p.sign(number) for number in range(6)]
 NAMES = ("disc", "square", "star")
@@ -139,7 +140,7 @@ FAULTS = {
         unsure_in_the_dark,
         "gamma(1.5)",
         kind=None,
-        words=r"gamma\(1.5\) \(.+\): by up to 0.6 of the class's score lost.*dark images",
+        words=r"gamma\(1.5\) .+: by up to 0.6 of the class's score lost.*dark images",
     ),
     "silent in the light": fault(
         silent_in_the_light, "gamma(0.5)", kind="lost", words="no class is named any more .*bright images"
@@ -196,7 +197,7 @@ def test_the_suite_catches_it(name: str, runs: Callable[[str], instar.Run]) -> N
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])
 def test_check_says_it_of_a_few_images(name: str) -> None:
-    assert_checked(p.system_of(FAULTS[name].make(), "labels"), p.inputs_of(IMAGES[:3]), FAULTS[name].check)
+    assert_checked(image_system(FAULTS[name].make(), "labels"), p.inputs_of(IMAGES[:3]), FAULTS[name].check)
 
 
 def test_no_rule_is_for_nothing() -> None:

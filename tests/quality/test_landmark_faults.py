@@ -76,25 +76,25 @@ FAULTS = {
         ankles_reflected,
         "mirror(h)",
         sides("ankle"),
-        words=r"left_ankle and right_ankle stray beyond the threshold in 100 % .* under mirror\(h\), although none",
+        words=r"Left ankle and right ankle stray beyond the threshold in 100 % .* under mirror\(h\), although none",
     ),
     "face not exchanged": Fault(
         face_not_exchanged,
         "mirror(h)",
         sides("eye", "ear"),
-        words=r"left_ear, left_eye, right_ear and right_eye stray .*100 % .* under mirror\(h\), although none",
+        words=r"Left ear, left eye, right ear and right eye stray .*100 % .* under mirror\(h\), although none",
     ),
     "ankles lost in the dark": Fault(
         ankles_lost_in_the_dark,
         "gamma(2)",
         sides("ankle"),
-        words=r"left_ankle and right_ankle stray .*100 % .* under gamma\(2\), although none",
+        words=r"Left ankle and right ankle stray .*100 % .* under gamma\(2\), although none",
     ),
     "a wrist that shakes": Fault(
         a_wrist_that_shakes_when_turned,
         "rotation(3)",
         frozenset({"left_wrist"}),
-        words=r"left_wrist strays .*54 % .* under rotation\(3\), although none",
+        words=r"Left wrist strays .*54 % .* under rotation\(3\), although none",
     ),
 }
 
@@ -115,7 +115,7 @@ def test_json_report_and_viewer_name_them_too(tmp_path: Path) -> None:
     module("vl_convert")
     run = run_of(ankles_reflected, tmp_path, cases=20)
     sentence = (
-        "left_ankle and right_ankle stray beyond the threshold in 100 % of the judged pairs under mirror(h), although "
+        "Left ankle and right ankle stray beyond the threshold in 100 % of the judged pairs under mirror(h), although "
         "none of these pairs violates the rule as a whole."
     )
     printed = json.loads(CliRunner().invoke(app, ["show", str(run.folder), "--json"]).stdout)["straying"]

@@ -1,4 +1,5 @@
-"""Systems from whose answers nothing can be told: scores that never count, silence, and one answer to everything.
+"""Systems from whose answers nothing can be told: scores that never count, silence, one answer to everything, and
+classes by chance among near ties.
 
 No rule can accuse them. Each is told in words what it is, by `show`, the headline and `check`, and `run` exits with 3.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +22,18 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import instar
-from instar import Detections, Image, Labels, Poses, Segmentation, declare
+from instar import Case, Dataset, Detections, Image, Labels, Poses, Segmentation, declare
 from instar.cli import app
 from instar.relations import relations
 from instar.report import show_run
+from instar.report.findings import findings
 from instar.report.section import make_section
-from instar.report.sentences import headline
+from instar.report.sentences import answers_words, headline
 from instar.skeleton import skeleton
 from instar.systems.check import check_system
 from instar.systems.check.examination import COUNTS
 from instar.systems.function import from_function
+from instar.warp import Warp
 from tests.quality import painted
 
 IMAGES = [painted.sign(number) for number in range(4)]
@@ -58,6 +62,25 @@ def weak_boxes(score: float) -> Answer:
     return answer
 
 
+def _chance(pixels: np.ndarray) -> np.random.Generator:
+    """The same for the same pixels, and another one for any others."""
+    return np.random.default_rng(zlib.crc32(pixels.tobytes()))
+
+
+def flat_chance(classes: int) -> Answer:
+    """An untrained network: every class is as good as any other, and which comes first hangs on the pixels."""
+
+    def answer(pixels: np.ndarray) -> Labels:
+        scores = 1 / classes + _chance(pixels).uniform(-0.08, 0.08, classes) / classes
+        return Labels.from_scores([f"class {number}" for number in range(classes)], scores)
+
+    return answer
+
+
+def shuffled(pixels: np.ndarray) -> Labels:
+    return Labels.from_scores(_chance(pixels).permutation([f"class {number}" for number in range(10)]).tolist())
+
+
 @dataclass(frozen=True)
 class Fault:
     """The answer, its kind, the rules it is asked, what is said of it, and what `check` says under which question."""
@@ -82,13 +105,17 @@ FAULTS = {
         weak_poses(0.31),
         "poses",
         "No score reaches the confidence of 0.5, from which on something counts as found; the highest is 0.31. If the "
-        "scores of this system are that low, judge again with confidence=0.16 and margin=0.062.",
+        "scores of this system are that low, judge with confidence=0.15 and margin=0.07.",
         question="scores",
-        checked="no score reaches 0.5",
+        checked="no score reaches the confidence of 0.5",
     ),
     "poses with logits": Fault(weak_poses(-1.5), "poses", "the highest is -1.5. They look like logits"),
     "boxes of low scores": Fault(
-        weak_boxes(0.02), "detections", "the highest is 0.02", question="scores", checked="no score reaches 0.5"
+        weak_boxes(0.02),
+        "detections",
+        "the highest is 0.02",
+        question="scores",
+        checked="no score reaches the confidence of 0.5",
     ),
     "nobody, judged as published": Fault(
         lambda pixels: Poses.from_array(np.empty(0), skeleton=_BONES),
@@ -109,6 +136,9 @@ FAULTS = {
     "one class for everything": Fault(
         lambda pixels: Labels.from_scores(["disc", "star"], [0.8, 0.2]), "labels", _SAME, "", "looks", _BLIND
     ),
+    "a class by chance, all scores alike": Fault(flat_chance(10), "labels", "pairs are near ties: the scores"),
+    "one of two classes by chance": Fault(flat_chance(2), "labels", "pairs are near ties: the scores"),
+    "names in a random order, without scores": Fault(shuffled, "labels", "pairs are near ties: the scores"),
     "one caption for everything": Fault(
         lambda pixels: "a man riding a horse", "caption", f"{_SAME}: a man riding a horse.", "", "looks", _BLIND
     ),
@@ -159,8 +189,8 @@ def test_it_is_told_in_words_and_is_not_clean(
 def test_check_says_it_too(name: str) -> None:
     fault = FAULTS[name]
     system = from_function(declare(kind=fault.kind)(lambda pixels: fault.answer(pixels)), name)
-    findings, _ = check_system(system, [(str(number), Image(pixels)) for number, pixels in enumerate(IMAGES)])
-    (finding,) = [finding for finding in findings if finding.name == fault.question]
+    answers, _ = check_system(system, [(str(number), Image(pixels)) for number, pixels in enumerate(IMAGES)])
+    (finding,) = [finding for finding in answers if finding.name == fault.question]
     assert finding.state in ("warning", "problem") and fault.checked in finding.message
 
 
@@ -168,3 +198,30 @@ def test_check_counts_as_rules_do() -> None:
     for name in ("poses", "detections"):
         (confidence,) = [option for option in relations()[name].options if option.name == "confidence"]
         assert confidence.default == COUNTS
+
+
+def in_shares(answer: Answer) -> Answer:
+    """The same, in shares of the image instead of pixels."""
+
+    def divided(pixels: np.ndarray) -> Any:
+        whole = answer(pixels)
+        return whole.warped(Warp.scale(pixels.shape[1::-1], 1 / pixels.shape[1], 1 / pixels.shape[0]))
+
+    return divided
+
+
+@pytest.mark.filterwarnings("ignore::instar.api.NothingTold")
+@pytest.mark.parametrize(("kind", "answer"), {"poses": weak_poses(0.9), "detections": weak_boxes(0.9)}.items())
+def test_coordinates_in_shares_of_the_image_are_told(kind: str, answer: Answer, tmp_path: Path) -> None:
+    """Rules judge them as pixels, and say of a right model that it strays by many lengths of the body."""
+    cases = [Case(str(number), input=Image(pixels)) for number, pixels in enumerate(IMAGES)]
+    for name, one in {"pixels": answer, "shares": in_shares(answer)}.items():
+        system = declare(kind=kind)(lambda pixels, one=one: one(pixels))
+        data = Dataset("signs", "", lambda: iter(cases))
+        run = instar.run(system, "gamma(2)", data, out=tmp_path / name, workers=0)
+        words = answers_words(run.answers(), run.judged())
+        if name == "pixels":
+            assert not words
+        else:
+            assert len(words) == 1 and "`instar check` says what to change" in words[0]
+            assert words[0] in [finding.words for finding in findings(run)]

@@ -95,7 +95,7 @@ def test_hands_that_stray_are_named(name: str, tmp_path: Path) -> None:
     printed = io.StringIO()
     show_run(Console(file=printed, width=1000), run)
     line = next(line for line in printed.getvalue().splitlines() if "beyond the threshold in" in line)
-    assert all(f"landmarks of {hand}" in line for hand in fault.hands)
+    assert all(f"landmarks of {hand.replace('_', ' ')}" in line for hand in fault.hands)
 
 
 def test_right_hands_are_not_named(tmp_path: Path) -> None:

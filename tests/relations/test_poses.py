@@ -175,6 +175,18 @@ def test_a_faint_ghost_is_no_excuse_for_who_was_lost_or_invented_elsewhere() -> 
     assert {name: one["kind"] for name, one in invented.items()} == {"0": None, "whole": "invented"}
 
 
+def test_the_only_person_of_both_images_who_strays_a_little_is_not_lost_for_a_fainter_score() -> None:
+    """Her score crosses the confidence as she moves: how far she strays is what there is to say."""
+    astray = moved(UPRIGHT, 0.35 * (UPRIGHT.max(0) - UPRIGHT.min(0))[1], 0)
+    sure = verdicts(people(UPRIGHT), people(astray, scores=[0.6]))["0"]
+    fainter = verdicts(people(UPRIGHT), people(astray, scores=[0.45]))["0"]
+    assert (fainter["kind"], fainter["severity"]) == (sure["kind"], sure["severity"])
+    assert 0 < fainter["severity"] < math.inf
+    # with somebody else to be taken for, only who is near matches
+    beside = moved(UPRIGHT, 400, 0)
+    assert verdicts(people(UPRIGHT, beside), people(astray, beside, scores=[0.45, 0.9]))["0"]["kind"] == "lost"
+
+
 def test_neighbours_whose_scores_wobble_keep_who_they_are() -> None:
     """One falls below the confidence as another rises above it: nobody is taken for the other."""
     crowd = UPRIGHT, moved(UPRIGHT, 80, 0), moved(UPRIGHT, 160, 0)

@@ -24,7 +24,8 @@ from tests.toys import rectangles, scene
 ORDINARY = {
     "reason", "for example", "status", "share", "pairs", "cases", "rules", "tests", "what differs", "strays",
     "new cases", "found so far", "ms per case", "landmark", "class", "from", "to", "input", "change", "measured",
-    "class changed", "images", "objects", "numbers", "either", "not judged", "difference",
+    "first class differs", "changed beyond the margin", "follow-ups",
+    "images", "objects", "numbers", "either", "not judged", "difference",
     "outcome", "found", "all", "object", "label", "first", "first five", "changed at all", "pairs violated",
     "under identity", "cells that agree", "wrong way",
     "change, effect", "pairs ×", "paths ×", "measure", "pixels", "n/a", "number",
@@ -88,3 +89,13 @@ def test_every_term_of_a_page_is_explained(kind: str, tmp_path: Path) -> None:
 def test_a_word_that_is_not_used_is_not_explained() -> None:
     words = dict(glossary("<p>2 of 3 cases</p>", {}))
     assert set(words) == {"case", "source"}, "and those that explain it"
+
+
+def test_a_word_is_explained_as_its_page_means_it(tmp_path: Path) -> None:
+    """`unclear` was explained as a mark in reports of forecasts whose column has that head and which nobody marked."""
+    module("vl_convert")
+    words = dict(
+        re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page(make_report([made("forecasts", tmp_path)], images=0)))
+    )
+    assert words["unclear"].startswith("the answer did not change enough")
+    assert "landmark" not in dict(glossary("<p>a part of the image, and the border for the other part</p>", {}))

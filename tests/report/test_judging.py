@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import polars as pl
 import pytest
@@ -104,11 +105,11 @@ def test_scores_of_both_sides_are_shown_wherever_a_pair_is(tmp_path: Path) -> No
         for part in run.store.verdict_parts("default")
     ]
     run.store.replace_verdicts("default", iter(scored), info)
-    words = "scores 0.62 → none"
+    words = "scores 0.62 → no match"
     printed = io.StringIO()
     show_run(Console(file=printed, width=200), run)
     worst = printed.getvalue().partition("worst")[2]
-    assert "scores" in worst and "0.62 → none" in worst, "a column of the table has them"
+    assert "scores" in worst and "0.62 → no match" in worst, "a column of the table has them"
     assert words in load_pair(run, run.worst(1).row(0, named=True)).facts
     module("vl_convert")
     assert words in page(make_report([run], images=2))
@@ -117,3 +118,20 @@ def test_scores_of_both_sides_are_shown_wherever_a_pair_is(tmp_path: Path) -> No
         one.look()
     client = TestClient(site, base_url="http://127.0.0.1:8000")
     assert words in client.get("/gallery?status=all").text
+
+
+def one_dog(pixels: np.ndarray) -> str:
+    return "a dog"
+
+
+def test_the_command_of_a_page_names_who_found_what_was_needed(tmp_path: Path) -> None:
+    """Without its pool, the command of a run with inserted objects made another run."""
+    pool = tmp_path / "pool" / "dog"
+    pool.mkdir(parents=True)
+    cut = np.zeros((24, 24, 4), np.uint8)
+    cut[4:20, 4:20] = 255
+    cv2.imwrite(str(pool / "dog.png"), cut)
+    cases = write_scenes(tmp_path / "images", 2)
+    run = instar.run(one_dog, "insert(0)", cases, out=tmp_path / "run", workers=0, pool=pool.parent, objects="none")
+    words = shlex.split(make_report([run], images=0).runs[0].commands[0])
+    assert words[words.index("--pool") + 1] == run.manifest.providers["pool"].name

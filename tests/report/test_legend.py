@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,18 @@ import pytest
 
 import instar
 from instar.image import Image
+from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
 from instar.relations import Relation, relations, rule
+from instar.report.chart import legend_columns
 from instar.report.lettering import Pixels
-from instar.report.picture import Annotated, legend, panel_picture, write_png
+from instar.report.picture import ACCUSED, Annotated, legend, panel_picture, write_png
 from instar.report.rebuild import load_pair, run_legend
 from instar.report.words import measured, severity_words, threshold_text
 from instar.shapes import Shape
 from instar.skeleton import skeleton
 from instar.suites import Suite
-from tests.toys import rectangles, steady, write_scenes
+from tests.toys import rectangles, scene, steady, write_scenes
 
 GREY = Image(np.full((80, 80, 3), 128, np.uint8))
 BOX = [Shape("boxes", np.array([[10.0, 10, 40, 40]]))]
@@ -52,7 +55,16 @@ def test_a_legend_of_boxes_and_of_paths_shows_boxes_and_paths() -> None:
     assert [entry.words for entry in boxes] == ["answer to the source", "answer to the follow-up: nothing"]
     past = [Shape("points", np.array([[5.0, 5]]), "the past", colour=(0, 0, 200))]
     paths = legend(Annotated(GREY, past, PATH), Annotated(GREY, past, PATH, PATH))
-    assert [entry.words for entry in paths][1:] == ["expected of the follow-up", "answer to the follow-up", "the past"]
+    assert [entry.words for entry in paths][1:] == [
+        "expected of the follow-up", "answer to the follow-up", "how probable a place is", "probable places expected",
+        "the past",
+    ]  # fmt: skip
+    assert [entry.words for entry in legend(Annotated(GREY, past, PATH), None)] == [
+        "answer to the source", "how probable a place is", "the past",
+    ]  # fmt: skip
+    assert [entry.words for entry in legend(Annotated(GREY, past, PATH[:1]), None)] == [
+        "answer to the source", "the past",
+    ]  # fmt: skip
     assert not np.array_equal(boxes[0].swatch.pixels, paths[0].swatch.pixels)
 
 
@@ -89,7 +101,8 @@ def test_infinity_is_said_in_words_with_its_kind() -> None:
     assert severity_words(float("inf"), "body lengths", "exchanged", "left and right change places") == (
         "∞, exchanged: left and right change places"
     )
-    assert threshold_text(float("inf"), "body lengths") == "∞ (found in only one of the two images)"
+    no_match = "∞ (found in one of the two images, with no match in the other)"
+    assert threshold_text(float("inf"), "body lengths") == no_match
 
 
 def test_the_legend_of_a_run_fits_what_its_pages_draw(tmp_path: Path) -> None:
@@ -121,3 +134,55 @@ def test_one_of_several_is_named_where_it_is(tmp_path: Path) -> None:
     assert on_source.xy[0] == pytest.approx([left, foot])
     assert on_follow_up.xy[0] == pytest.approx([pair.source.image.size[0] - right, foot]), "where it is expected"
     assert load_pair(run, {**verdict, "target": "whole"}).source.names == ()
+
+
+def ghostly(pixels: Pixels) -> Detections:
+    """Finds every rectangle, and in a dark image a weak one besides, which others cover."""
+    sure = rectangles(pixels)
+    if pixels.mean() > scene(0).pixels.mean() - 1:
+        return sure
+    ghost = [*sure.boxes.min(0)[:2] - 4, *sure.boxes.max(0)[2:] + 4]
+    scores = [0.53, *sure.scores]
+    return Detections.from_xyxy([ghost, *sure.boxes], ["ghost", *sure.labels], scores)
+
+
+def test_what_a_verdict_is_about_is_drawn_over_the_others(tmp_path: Path) -> None:
+    """Nobody sees which of many boxes was invented if its line and its label lie below theirs."""
+    images = write_scenes(tmp_path / "images", 1)
+    run = instar.run(ghostly, Suite("s", (rule("gamma(1.5)"),)), images, out=tmp_path / "run", workers=0)
+    verdicts = run.worst(10).filter(severity=1)
+    (verdict,) = verdicts.iter_rows(named=True)
+    assert (verdict["target"], verdict["kind"]) == ("whole", "invented")
+    pair = load_pair(run, verdict)
+    box, label = pair.follow_up.accused
+    assert not pair.source.accused, "it is not in the source"
+    assert label.text == "ghost 0.53" and label.xy[0] == pytest.approx(box.xy[0, :2])
+    assert [entry.words for entry in legend(pair.source, pair.follow_up)][-1] == "what the verdict is about"
+    assert run_legend(run)[-1].words == "what the verdict is about", "pages explain it, too"
+    drawn = panel_picture(pair.follow_up, side="follow-up").pixels
+    enlarged = drawn.shape[1] / pair.follow_up.image.size[0]
+    x, y = (enlarged * box.xy[0, 2:]).astype(int)
+    assert (drawn[y, x - 40] == ACCUSED).all() and (drawn[y - 40, x] == ACCUSED).all(), "both lines at its corner"
+
+
+def test_one_of_several_objects_is_marked_on_both_sides(tmp_path: Path) -> None:
+    images = write_scenes(tmp_path / "images", 1)
+    run = instar.run(rectangles, Suite("s", (rule("mirror(h)"),)), images, out=tmp_path / "run", workers=0)
+    known = run.store.predictions().filter(follow_up="source").row(0, named=True)
+    boxes, width = np.reshape(known["boxes"], (-1, 4)), known["width"]
+    verdict = {"case": "000.png", "rule": "mirror(h) => detections", "target": "1", "severity": 0.6}
+    pair = load_pair(run, {**verdict, "source_score": 1.0, "follow_up_score": 1.0})
+    x0, y0, x1, y1 = boxes[1]
+    assert pair.source.accused[0].xy[0] == pytest.approx(boxes[1]), "all score 1: it is told by its place"
+    assert pair.follow_up.accused[0].xy[0] == pytest.approx([width - x1, y0, width - x0, y1])
+    assert not load_pair(run, {**verdict, "severity": 0.0, "source_score": 1.0}).source.accused, "it is not accused"
+
+
+def test_a_legend_below_a_figure_has_as_many_columns_as_there_is_room_for() -> None:
+    names = ["resolution", "motion", "stretch", "zone background", "gamma", "identity"]
+    expression = str(legend_columns(names, 5, (75, 75))["expr"])
+    steps = [(int(need), int(columns)) for need, columns in re.findall(r"75\) < (\d+) \? (\d+)", expression)]
+    assert [columns for _, columns in steps] == [1, 2, 3, 4] and expression.endswith(" : 5")
+    needs = [need for need, _ in steps]
+    assert needs == sorted(needs) and needs[0] > 2 * 7 * len("resolution")
+    assert legend_columns(["any rule"], 5, (75, 75)) == {"expr": "1"}

@@ -56,7 +56,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nothing")
     images = write_scenes(folder / "images", 6)
     suite = instar.Suite("looks", tuple(map(instar.rule, ("identity", "mirror(h)", "gamma(0.5)"))))
-    silent = instar.run(blind, suite, images, out=folder / "blind", workers=0)
+    silent = instar.run(blind, suite, f'folder("{images}/")', out=folder / "blind", workers=0)
     emptied(silent, silent.cases()["case"].to_list())
     some = instar.run(steady, suite, images, out=folder / "some", workers=0)
     emptied(some, some.cases()["case"].to_list()[:4])
@@ -106,6 +106,7 @@ def test_the_report_says_it_first_and_compares_it(base: Path, tmp_path: Path) ->
     made = make_report([blind_run], images=0)
     section = made.runs[0].parts[0].section
     assert headline(section, section.start)[0] == ALL
+    assert ' of folder("images/"), ' in made.runs[0].short, "the folder keeps its name where its path ends with a slash"
     html = unescape(page(made))
     assert ALL in html and "nothing found in either" in html
     (written,) = write_report([blind_run], tmp_path / "report.md", formats=["md"])
@@ -116,6 +117,26 @@ def test_the_report_says_it_first_and_compares_it(base: Path, tmp_path: Path) ->
     assert "nothing found: second" in unescape(page(both))
 
 
+def test_a_comparison_says_beside_the_rates_which_run_found_little(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rates over the two cases that one run found anything in must not make it look better than the others."""
+    runs = [instar.open_run(base / name) for name in ("some", "blind")]
+    made = make_report(runs, images=0)
+    (_, one, drawn), names = made.comparisons[0], made.names
+    little = "The system found nothing in 4 of 6 source images. Only 4 of 12 pairs were judged (33\xa0%)"
+    assert " ".join(one.notes[names[0]]).startswith(little)
+    assert one.notes[names[1]][0] == ALL
+    html = unescape(page(made))
+    top = html[html.index('id="comparison"') : html.index('class="figures"')]
+    assert little in top and ALL in top
+    assert all(f"count: 2 cases of {names[0]} and no case of {names[1]}." in each.caption for each in drawn)
+    monkeypatch.setattr("instar.report.export._write_figures", lambda *_: [])  # seconds, and nobody looks at them
+    (written,) = write_report(runs, tmp_path / "report.md", formats=["md"])
+    top, _, _ = written.read_text("utf-8").replace("\\", "").partition("![")
+    assert little.replace("\xa0", " ") in top and ALL in top
+
+
 def test_the_viewer_says_it_first_and_filters_by_it(base: Path) -> None:
     made = application([base / "blind", base / "some"], port=8000)
     for run in made.state.viewer.runs:
@@ -123,8 +144,11 @@ def test_the_viewer_says_it_first_and_filters_by_it(base: Path) -> None:
     client = TestClient(made, base_url="http://127.0.0.1:8000")
     text = unescape(client.get("/").text)
     assert ALL in text and "The system found nothing in 4 of 6 source images." in text
-    assert "<strong data-total>12</strong>" in client.get("/gallery?run=some&status=nothing%20found").text
+    assert "A severity of 0 is perfect." in text and "∞: found" not in text, "no severity here is ∞"
+    assert "<strong data-total>8</strong>" in client.get("/gallery?run=some&status=nothing%20found").text
     rule = unescape(client.get("/rule?run=some&rule=mirror(h)%20%3D%3E%20poses").text)
     assert "Nothing was found in either image in 4 cases" in rule
     compared = unescape(client.get("/compare?a=blind&b=some").text)
     assert 'data-name="nothing found">A 6, B 4</td>' in compared
+    assert ALL in compared[: compared.index("<table")], "beside a blind run every other one looks bad"
+    assert "The system found nothing in 4 of 6 source images." in compared[: compared.index("<table")]

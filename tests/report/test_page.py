@@ -21,7 +21,8 @@ from instar.datasets import Dataset
 from instar.image import read_image
 from instar.registry import BrokenPlugin
 from instar.report import write_report
-from instar.report.chart import columns
+from instar.report.chart import columns, printed
+from instar.report.compared_figures import comparison
 from instar.report.page import Report, make_report, page, script_json
 from instar.report.section import start_of
 from instar.spelling import UnknownName
@@ -101,16 +102,16 @@ def test_the_numbers_are_those_of_the_analysis(poses: instar.Run, html: str) -> 
     tables = data_of(html)["tables"]
     grid = poses.grids()["poses"]
     names = dict(poses.rules().select("rule", "name").iter_rows())
-    held = {(row["name"], row["t"]): row for row in rows(tables["poses-rates"])}
+    shown = {(row["name"], row["t"]): row for row in rows(tables["poses-rates"])}
     heat = {(row["name"], row["t"]): row["rate"] for row in rows(tables["poses-heat"])}
     for t, threshold in enumerate(grid):
         for row in poses.rates(threshold).iter_rows(named=True):
             if names[row["rule"]] == "identity":
                 continue
-            mine = held[names[row["rule"]], t]
-            assert mine["count"] == f"{row['violated']}/{row['judged']}"
+            bar = shown[names[row["rule"]], t]
+            assert bar["count"] == f"{row['violated']}/{row['judged']}"
             for end in ("low", "high", "rate"):
-                assert mine[end] == pytest.approx(row[end], abs=1e-6)
+                assert bar[end] == pytest.approx(row[end], abs=1e-6)
             assert heat[names[row["rule"]], t] == pytest.approx(row["rate"], abs=1e-6)
     curves = {(row["group"], row["t"]): row for row in rows(tables["poses-curves"])}
     for number, row in enumerate(poses.curves("poses").iter_rows(named=True)):
@@ -118,8 +119,8 @@ def test_the_numbers_are_those_of_the_analysis(poses: instar.Run, html: str) -> 
             assert curves[row["group"], number % len(grid)]["rate"] == pytest.approx(row["rate"], abs=1e-6)
     coverage = {(row["of"], row["by"], row["t"]): row for row in rows(tables["poses-coverage"])}
     for row in poses.coverage(grid[3], relation="poses").iter_rows(named=True):
-        mine = coverage[names[row["of"]], names[row["by"]], 3]
-        assert mine["count"] == f"{row['both']}/{row['violated']}"
+        cell = coverage[names[row["of"]], names[row["by"]], 3]
+        assert cell["count"] == f"{row['both']}/{row['violated']}"
 
 
 def test_the_headline_changes_with_the_threshold(poses: instar.Run, html: str) -> None:
@@ -222,6 +223,17 @@ ODD: dict[str, tuple[Any, tuple[str, ...], str]] = {
 }
 
 
+def test_a_difference_stands_beside_its_interval(poses: instar.Run, other: instar.Run) -> None:
+    module("vl_convert")
+    report = make_report([poses, other], images=0)
+    ((_, one, _),) = report.comparisons
+    for row in one.differences[one.section.start].to_dicts():
+        assert row["difference"] is None or row["low"] <= row["difference"] <= row["high"]
+    text = page(report).partition('aria-label="Differences from')[2].partition("</table>")[0].replace("\xa0", " ")
+    assert re.search(r"<th[^>]*>difference</th><th[^>]*>95 % interval</th>", text)
+    assert re.search(r"[+−]\d+ points?</td>\s*<td[^>]*>[+−]?\d+ to [+−]?\d+</td>", re.sub(r"</?span[^>]*>", "", text))
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_odd_runs_have_a_report(name: str, pictures: Path, tmp_path: Path) -> None:
     module("vl_convert")
@@ -301,6 +313,32 @@ def test_runs_are_compared_on_common_cases(poses: instar.Run, other: instar.Run)
     assert row["first"] == mine["violated"] and row["other"] == 0
     assert row["first_only"] - row["other_only"] == row["first"] - row["other"]
     assert [chart.name for chart in charts] == ["compare-curves", "compare-rates"]
+    legend = charts[0].spec["layer"][0]["encoding"]["color"]
+    assert legend["legend"]["labelLimit"] == 0, "a name that is cut may be that of the other run"
+    lines = [layer["mark"] for layer in charts[0].spec["layer"] if layer["mark"]["type"] == "rule"]
+    assert [line["color"] for line in lines] == ["var(--ink)"] and "var(--ink)" not in legend["scale"]["range"]
+
+
+def test_the_counts_of_a_single_rule_do_not_lie_over_each_other(poses: instar.Run, other: instar.Run) -> None:
+    convert = module("vl_convert")
+    ((_, one, _),) = make_report([poses, other], images=0).comparisons
+    alone = replace(one, rates=one.rates.filter(name="rotation(5)"))
+    rates = comparison(alone, ["poses", "steady"])[1]
+    svg = convert.vegalite_to_svg(printed(rates))
+    places = [float(y) for y in re.findall(r'translate\([\d.]+,([\d.]+)\)"[^>]*>\d+/\d+<', svg)]
+    assert len(places) == 2 and abs(places[0] - places[1]) >= 11.5, "the height of their letters"
+
+
+def test_matrices_have_room_for_their_numbers(made: Report) -> None:
+    """On a phone cells without numbers are colours that nobody can compare."""
+    section = made.runs[0].parts[0].section
+    for chart in (chart for chart in made.runs[0].parts[0].charts if chart.name in ("heat", "coverage")):
+        across = len(section.grid) if chart.name == "heat" else section.coverage["of"].n_unique()
+        assert chart.least > 17 * across
+        (numbers,) = [
+            layer for layer in chart.spec["layer"] if layer.get("encoding", {}).get("text") == {"field": "text"}
+        ]
+        assert "opacity" not in numbers["encoding"]
 
 
 def test_runs_without_common_cases_say_so(poses: instar.Run, tmp_path: Path) -> None:

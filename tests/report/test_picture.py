@@ -1,17 +1,26 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
 
 from instar.image import Image, read_image
 from instar.outputs.detections import Detections
+from instar.outputs.labels import Labels
+from instar.outputs.output import OutputDefaults
 from instar.outputs.poses import Poses
 from instar.report import Annotated, contact_sheet, draw_shapes, pair_picture, write_png
 from instar.report.drawing import ORANGE
 from instar.report.lettering import plain_text, wrapped, written
+from instar.report.picture import panel_picture
+from instar.report.rebuild import is_silent
 from instar.shapes import Shape
+
+
+class Undrawn(OutputDefaults):
+    """What a plug-in may bring: a kind with nothing to draw."""
 
 
 def grey(width: int, height: int, value: int = 128) -> Image:
@@ -236,3 +245,31 @@ def test_a_png_that_cannot_be_written_leaves_nothing(tmp_path: os.PathLike[str])
     with pytest.raises(OSError, match=r"taken\.png"):
         write_png(target, grey(2, 2))
     assert os.listdir(tmp_path) == ["taken.png"]  # noqa: PTH208
+
+
+def test_a_picture_whose_answer_found_nothing_says_so() -> None:
+    image = grey(200, 150)
+    silent, drawn = (
+        panel_picture(Annotated(image, (), (), silent=silent), side="follow-up", wide=200, high=150)
+        for silent in (True, False)
+    )
+    places = np.argwhere(touched(silent, drawn))
+    assert len(places) and places.max(0)[0] < 40, "the words stand in the corner, and leave the rest in sight"
+
+
+NO_BOX, BOX = (np.empty((0, 4), np.float32), np.empty(0, np.float32)), np.array([[1, 1, 5, 5]], np.float32)
+DOG = Detections(BOX, ("dog",), np.array([0.9], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("answer", "other", "silent"),
+    [
+        (Detections(NO_BOX[0], (), NO_BOX[1]), None, True),
+        (DOG, None, False),
+        (Labels((), NO_BOX[1]), None, False),  # it says in words that it has no class
+        (Undrawn(), Undrawn(), False),  # of a plug-in's kind that is never drawn nothing is known
+        (Undrawn(), DOG, True),
+    ],
+)
+def test_only_an_answer_that_could_be_drawn_is_silent(answer: Any, other: Any, silent: bool) -> None:
+    assert is_silent(answer, other) is silent

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import instar
-from instar.api import preview
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.image import Image, read_image
@@ -21,6 +20,7 @@ from instar.report.lettering import WHITE
 from instar.scene import Scene, Track
 from instar.suites import suite
 from instar.transforms import transformation
+from instar.trial import preview
 from tests.engine.test_scenes import in_memory, on_files, people, run, system, write_map
 from tests.perfect.walker import Walker
 
@@ -148,7 +148,8 @@ def tracks(folder: Path, scene: Scene) -> Path:
 
 def test_a_preview_has_a_tile_for_every_rule_that_needs_no_system(tmp_path: Path) -> None:
     scene = people(1)[0]
-    sheet, missing = preview("trajtest", tracks(tmp_path, scene))
+    made = preview("trajtest", tracks(tmp_path, scene))
+    sheet, missing = made.sheet, made.missing
     chosen = {t.id for rule in suite("trajtest").rules for t in rule.transformations}
     obstacles = {name for name in chosen if name.startswith("obstacle")}
     assert {name for name, _ in missing} == obstacles
@@ -156,21 +157,21 @@ def test_a_preview_has_a_tile_for_every_rule_that_needs_no_system(tmp_path: Path
     tiles = 1 + len(chosen) - len(obstacles)
     assert sheet.size[0] * sheet.size[1] > tiles * 220 * 220
     assert near(sheet, PAST) > tiles * 10
-    alone, none = preview("trajtest", scene)
-    assert alone.size == sheet.size
-    assert len(none) == len(obstacles)
+    alone = preview("trajtest", scene)
+    assert alone.sheet.size == sheet.size
+    assert len(alone.missing) == len(obstacles)
 
 
 def test_a_class_that_the_map_does_not_have_is_said(tmp_path: Path) -> None:
     plain = replace(people(1)[0], classes=np.ones((120, 160), np.uint8))
-    _, missing = preview("class_change(tree, road) + mirror(h)", tracks(tmp_path, plain))
-    assert missing == [
-        ("class_change(tree, road)", f"this map has no cell of class tree (it knows {', '.join(plain.names)})")
-    ]
+    missing = preview("class_change(tree, road) + mirror(h)", tracks(tmp_path, plain)).missing
+    assert missing == (
+        ("class_change(tree, road)", f"this map has no cell of class tree (it knows {', '.join(plain.names)})"),
+    )
 
 
 def test_rules_about_photographs_do_not_apply() -> None:
-    sheet, missing = preview("gamma(0.5) + mirror(h)", people(1)[0])
-    assert missing == [("gamma(0.5)", "gamma changes images, and this case is a scene")]
+    made = preview("gamma(0.5) + mirror(h)", people(1)[0])
+    assert made.missing == (("gamma(0.5)", "gamma changes images, and this case is a scene"),)
     mirrored, _ = transformation("mirror(h)")(people(1)[0])
-    assert near(sheet, tuple(mirrored.picture()[0, 0].tolist())) > 100
+    assert near(made.sheet, tuple(mirrored.picture()[0, 0].tolist())) > 100

@@ -34,14 +34,14 @@ def run_of(kind: str, rules: list[str], *, header: dict[str, Any] | None = None,
     )
 
 
-def about(rule: str, *targets: str | None) -> pl.DataFrame:
+def verdicts_on(rule: str, *targets: str | None) -> pl.DataFrame:
     rows = [{"case": "a.png", "rule": rule, "target": target} for target in targets]
     return pl.DataFrame(rows, schema=dict.fromkeys(("case", "rule", "target"), pl.String))
 
 
 def test_annotated_objects_are_called_by_class_and_place_among_their_like() -> None:
     run = run_of("detections", [ERASED], truth_labels=["cup", "dining table", "cup"], truth_ids=["2183095", "12", "7"])
-    assert target_names(run, about(ERASED, "7", "12", "2183095", "whole")) == [
+    assert target_names(run, verdicts_on(ERASED, "7", "12", "2183095", "whole")) == [
         "cup, 2nd", "dining table", "cup, 1st", "the whole image",
     ]  # fmt: skip
 
@@ -62,12 +62,12 @@ def test_found_objects_are_counted_apart_from_annotated_ones_that_share_their_nu
         truth_ids=["1"],
         verdicts=[{"case": "a.png", "rule": rule, "target": target, "label": label} for rule, target, label in judged],
     )
-    assert target_names(run, about(MOVED, "4", "1", "0")) == ["dog, 2nd", "cat", "dog, 1st"]
-    assert target_names(run, about(ERASED, "1")) == ["cup"]
+    assert target_names(run, verdicts_on(MOVED, "4", "1", "0")) == ["dog, 2nd", "cat", "dog, 1st"]
+    assert target_names(run, verdicts_on(ERASED, "1")) == ["cup"]
 
 
 def test_an_object_without_a_class_has_its_number_from_one() -> None:
-    assert target_names(run_of("detections", [MOVED]), about(MOVED, "6")) == ["object 7"]
+    assert target_names(run_of("detections", [MOVED]), verdicts_on(MOVED, "6")) == ["object 7"]
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_an_object_without_a_class_has_its_number_from_one() -> None:
 )
 def test_subjects_are_numbered_and_their_parts_named(bones: str, target: str, name: str) -> None:
     run = run_of("poses", ["gamma(2) => poses"], header={"skeleton": skeleton(bones).to_dict()})
-    assert target_names(run, about("gamma(2) => poses", target)) == [name]
+    assert target_names(run, verdicts_on("gamma(2) => poses", target)) == [name]
 
 
 def test_a_verdict_about_its_whole_input_needs_no_name() -> None:
     """Captions have one target, or one for each follow-up that was drawn."""
     run = run_of("caption", ["noise(8) => objects"])
-    assert target_names(run, about("noise(8) => objects", "whole", "draw 0", None)) == ["", "follow-up 1", ""]
+    assert target_names(run, verdicts_on("noise(8) => objects", "whole", "draw 0", None)) == ["", "follow-up 1", ""]
 
 
 @pytest.mark.parametrize("name", skeletons())

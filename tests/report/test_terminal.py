@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instar.engine import Outcome
 from instar.report.console import PlainConsole, headed_table
 from instar.report.tables import Table, show_tables
-from instar.report.terminal import _families, _rates, show_slices
+from instar.report.terminal import _families, _rates, _unjudged, show_outcome, show_slices
 from instar.report.words import SPACE, severity_text
 
 Row = tuple[int, int, float, float, int, int, int]
@@ -44,14 +45,15 @@ def test_no_number_of_the_rates_is_cut(width: int, rows: list[Row]) -> None:
     heads = ("violated", "judged", "median", "worst", "nothing_found", "not_applicable", "failed")
     table = pl.DataFrame(
         [{"rule": rule, **dict(zip(heads, row, strict=True))} for rule, row in zip(RULES, rows, strict=False)]
-    ).with_columns(rate=pl.lit(0.998), low=pl.lit(0.1), high=pl.lit(1.0))
+    ).with_columns(rate=pl.lit(0.998), low=pl.lit(0.1), high=pl.lit(1.0), threshold=pl.lit(0.2))
     console = printed(width)
     named = {rule: (rule, "whatever is done to the image, in a few words") for rule in RULES}
     _rates(console, table, named, None, "violated from 0.2 up (body lengths)")
     shown = text_of(console)
     cells = set(shown.replace("\n", " ").split(" "))
     for violated, judged, median, worst, *counts in rows:
-        wanted = [f"{violated}/{judged}", severity_text(median), severity_text(worst), *(str(n) for n in counts if n)]
+        severities = [severity_text(median, 0.2), severity_text(worst, 0.2)]
+        wanted = [f"{violated}/{judged}", *severities, *(str(n) for n in counts if n)]
         assert not set(wanted) - cells, shown
     assert f">99{SPACE}%" in shown
     assert all(head in shown for head in ("violated", "rate", "median", "worst"))
@@ -98,6 +100,18 @@ def test_a_share_is_not_parted_from_its_sign() -> None:
         assert f"33{SPACE}%" in text_of(console) and f"0{SPACE}%" in text_of(console), width
 
 
+def test_the_worst_pairs_fit_into_80_columns() -> None:
+    """A row that the terminal breaks is no row."""
+    heads = ("severity", "rule", "case", "target", "kind", "scores")
+    table = headed_table(heads, words=heads[1:])
+    row = ("1", "pad(0.2, sides=left_right)", "000000037666.jpg", "the whole image", "invented", "no match → 0.51")
+    table.add_row(*row)
+    console = printed(80)
+    console.print(table)
+    lines = text_of(console).splitlines()
+    assert max(map(len, lines)) <= 80 and any(line.endswith("0.51") for line in map(str.rstrip, lines))
+
+
 def test_words_are_folded_before_anything_else_gives_way() -> None:
     table = headed_table(("rule", "violated"), words=["rule"])
     table.add_row("a_name_without_spaces_that_is_much_longer_than_the_line", "12/34")
@@ -107,3 +121,45 @@ def test_words_are_folded_before_anything_else_gives_way() -> None:
     assert max(map(len, lines)) <= 40
     assert "12/34" in lines[1]
     assert "".join(line[:30].strip() for line in lines[1:]).startswith("a_name_without_spaces_that_is")
+
+
+def test_only_predictions_that_were_made_can_fail() -> None:
+    """Where the source failed, a rule about its objects makes no follow-up: of those that were asked, all failed."""
+    console = printed(200)
+    outcome = Outcome(5, 1.0, {"error": 2, "not applicable": 3}, 1, 0, False, (), {"ValueError: no hands": 2})
+    show_outcome(console, outcome, "run")
+    assert "2 of 2 predictions failed (100 %):" in text_of(console).replace(SPACE, " ")
+
+
+def test_inputs_that_cannot_be_read_and_failures_of_the_system_are_told_apart() -> None:
+    """One list of reasons left open which of them are the dataset's and which the system's."""
+    console = printed(200)
+    reasons, unread = {"ValueError: no hands": 3}, {"it is empty": 2, "it is damaged": 1}
+    outcome = Outcome(7, 1.0, {"ok": 4, "error": 2, "timeout": 1}, 9, 3, False, (), reasons, unread)
+    show_outcome(console, outcome, "run")
+    lines = [line.replace(SPACE, " ") for line in text_of(console).splitlines()]
+    assert lines[:5] == [
+        "3 of 9 cases cannot be read:",
+        "  2 times: it is empty",
+        "  1 time: it is damaged",
+        "3 of 7 predictions failed (43 %):",
+        "  3 times: ValueError: no hands",
+    ]
+    assert "run: 9 cases, 3 of them unreadable; predictions: 4 ok, 2 errors, 1 timeout." in lines
+
+
+def test_reasons_that_are_not_shown_are_counted() -> None:
+    """Else the pairs of those that are do not add up, and nobody knows that there are more."""
+    pairs = [9, 8, 7, 6, 5, 4, 3, 2]
+    reasons = [f"reason {number}" for number in range(len(pairs))]
+    table = pl.DataFrame({"status": "not applicable", "reason": reasons, "pairs": pairs, "rules": 1})
+    whole, cut = printed(200), printed(200)
+    _unjudged(whole, table.head(6))
+    _unjudged(cut, table)
+    assert text_of(cut) == f"{text_of(whole)}… and 5 more pairs for 2 other reasons: the report lists all.\n"
+
+
+def test_slices_say_how_many_cases_a_question_takes() -> None:
+    console = printed(300)
+    show_slices(console, pl.DataFrame(), limits="violated from 0.2 up")
+    assert "at least 5 cases that fail and 5 that do not" in text_of(console)

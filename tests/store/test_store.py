@@ -14,7 +14,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from instar.store import JudgingInfo, NoRun, Store, rows_frame
+from instar.store import Damaged, JudgingInfo, NoRun, Store, pieces, rows_frame
+from instar.store import store as store_module
 from tests.manifests import manifest_of
 
 
@@ -29,6 +30,11 @@ class StoreModel(RuleBasedStateMachine):
         self.rows: list[tuple[str, int, str]] = []
         self.number = 0
 
+    @staticmethod
+    def case(number: int) -> str:
+        """Rows of five cases by turns, in another order than their ids."""
+        return f"c{number * 3 % 5}"
+
     @rule(count=st.integers(1, 4), status=st.sampled_from(["ok", "error"]))
     def append(self, count: int, status: str) -> None:
         rows = []
@@ -37,7 +43,7 @@ class StoreModel(RuleBasedStateMachine):
             points = np.arange(self.number % 3 * 2, dtype=np.float32)
             rows.append(
                 {
-                    "case": f"c{self.number}",
+                    "case": self.case(self.number),
                     "follow_up": "source",
                     "draw": 0,
                     "repeat": self.number,
@@ -45,7 +51,7 @@ class StoreModel(RuleBasedStateMachine):
                     "points": points if status == "ok" else None,
                 }
             )
-            self.rows.append((f"c{self.number}", self.number, status))
+            self.rows.append((self.case(self.number), self.number, status))
         self.store.append_predictions(rows, "poses")
 
     @rule(at_most=st.integers(1, 12))
@@ -67,6 +73,15 @@ class StoreModel(RuleBasedStateMachine):
         finally:
             Path.unlink = unlink  # type: ignore[method-assign]
 
+    @rule()
+    def read_in_pieces(self) -> None:
+        """Every case is in one piece, with all its rows in their order."""
+        read = [piece.predictions(["case", "repeat", "status"]).rows() for piece in pieces(self.store, pl.lit(1), 3)]
+        assert sorted(row for rows in read for row in rows) == sorted(self.rows)
+        for rows in read:
+            cases = {case for case, _, _ in rows}
+            assert rows == [row for row in self.rows if row[0] in cases]
+
     @invariant()
     def reads_what_was_written(self) -> None:
         if hasattr(self, "store"):
@@ -81,6 +96,47 @@ TestStoreModel = StoreModel.TestCase
 TestStoreModel.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
 
 
+def appended(store: Store, count: int) -> list[str]:
+    """The names of so many cases, each committed for itself."""
+    names = [f"{number:03d}" for number in range(count)]
+    for name in names:
+        store.append_needs([{"case": name, "need": "zones", "status": "ok"}])
+    return names
+
+
+def test_a_run_that_is_killed_late_has_few_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody merges them at its end, and to go on with thousands of parts would take a minute."""
+    monkeypatch.setattr(store_module, "SPANS", (4, 16))
+    store = Store(tmp_path)
+    names = appended(store, 70)
+    assert store.needs()["case"].to_list() == names
+    assert len(store.state("needs")) == 70 // 16 + 70 % 16 // 4 + 70 % 4
+    assert len(list((tmp_path / "needs").iterdir())) == len(store.state("needs")), "what was merged is deleted"
+
+
+def test_large_parts_are_left_alone_while_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To write every row anew at every merge would take longer, the longer the run."""
+    monkeypatch.setattr(store_module, "SPANS", (4, 16))
+    monkeypatch.setattr(store_module, "SMALL", 8)
+    store = Store(tmp_path)
+    names = appended(store, 64)
+    assert [int(name[:10]) for name in store.state("needs")] == list(range(0, 64, 8))
+    assert store.needs()["case"].to_list() == names
+
+
+def test_a_damaged_part_does_not_stop_the_run_that_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes after it is committed all the same; whoever reads the table is told."""
+    monkeypatch.setattr(store_module, "SPANS", (4,))
+    store = Store(tmp_path)
+    appended(store, 2)
+    path = next((tmp_path / "needs").iterdir())
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    appended(store, 4)
+    assert len(store.state("needs")) == 6
+    with pytest.raises(Damaged, match="repair-run"):
+        store.needs()
+
+
 def test_a_half_written_part_is_not_there(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write_manifest(manifest_of())
@@ -90,6 +146,14 @@ def test_a_half_written_part_is_not_there(tmp_path: Path) -> None:
     with store.lock():
         pass
     assert not list((tmp_path / "predictions").iterdir()), "the next writer clears what a killed one left"
+
+
+def test_a_folder_of_runs_names_them(tmp_path: Path) -> None:
+    for name in "ab":
+        Store(tmp_path / name).write_manifest(manifest_of())
+    with pytest.raises(NoRun, match=rf"holds no run .*; folders in it do: {tmp_path}/a, {tmp_path}/b$"):
+        Store(tmp_path).manifest()
+    assert Store(tmp_path).place.instead(most=1).endswith("/a and 1 more")
 
 
 def test_a_folder_without_a_run_says_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from instar.relations import own_equivariance, rule
-from instar.suites import Suite, default_suite, listed_suite, suite, suites
+from instar.suites import KEPT, Suite, default_suite, listed_suite, suite, suites
 from instar.suites.suite import joined
 from instar.transforms import Transformation
 
@@ -238,3 +238,15 @@ def test_importing_suites_builds_none() -> None:
         "import instar.suites as s, sys; assert s._named.cache_info().currsize == 0; assert 'scipy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+OWN = ("poses", "hands", "detections", "captions", "forecasts", "labels", "segmentation")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_purposes_are_nouns_that_complete_a_sentence(name: str) -> None:
+    """They stand after `This rule looks for`: some were predicates, some headings."""
+    for spelling, text in suite(name).purposes.items():
+        purpose = text.partition(KEPT)[0]
+        assert not set(":;.") & set(purpose), (spelling, purpose)
+        assert purpose.split()[0] not in ("names", "says", "counts", "walking", "leaning"), (spelling, purpose)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -88,3 +89,26 @@ def test_an_error_in_code_without_a_file_names_the_function() -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         space["predict"](None)  # type: ignore[operator]
     assert error_text(raised.value) == "ZeroDivisionError: division by zero (predict, line 2)"
+
+
+def test_only_what_may_be_a_system_is_offered(written: Written) -> None:
+    """Neither the modules and constants of the user's file, nor what it imports from packages, can be run."""
+    written(
+        "import numpy as np\nfrom functools import partial\nfrom instar import Detections\nLEAST = 0.5\n"
+        "MEAN = np.zeros(3)\ndef predict(image): ...\nsmall = partial(predict)\n"
+    )
+    with pytest.raises(KeyError) as raised:
+        system("broken_one:nq")
+    assert str(raised.value) == "unknown object in broken_one 'nq'. There are: predict, small."
+
+
+def test_an_error_in_code_without_a_file_is_not_placed_in_ours() -> None:
+    """A lambda at a prompt: the `__init__` of a dataclass of ours has no file either, and is not the user's."""
+    names: dict[str, object] = {"Labels": instar.Labels}
+    exec(compile("answer = lambda pixels: \\\n  Labels(('cat',), [2.0])", "<stdin>", "exec"), names)
+    answer = cast("Callable[[object], object]", names["answer"])
+    with pytest.raises(ValueError, match="not a number from 0 to 1") as raised:
+        answer(None)
+    assert raised.value.__traceback__ is not None
+    called = raised.value.with_traceback(raised.value.__traceback__.tb_next)  # this test is a file of the user's too
+    assert error_text(called).endswith("(<lambda>, line 2)")

@@ -115,10 +115,15 @@ class TestContract:
         assert same(again.answer([crop], [0])[0], together[2])  # two loaded in one process
         again.close()
 
-    @pytest.mark.parametrize("size", [(1, 1), (1, 50), (50, 1), (3, 2), (3000, 2000)])
-    def test_any_size(self, name: str, size: tuple[int, int]) -> None:
+    @pytest.mark.parametrize(
+        ("size", "values"),
+        [((1, 1), [0]), ((1, 50), [255]), ((50, 1), [127]), ((3, 2), [0, 127, 255]), ((3000, 2000), [127])],
+        ids=str,
+    )
+    def test_any_size(self, name: str, size: tuple[int, int], values: list[int]) -> None:
+        """A plain image is the same to a model in any size: every shade is asked about in one of them."""
         found = need(name)
-        for value in (0, 127, 255):
+        for value in values:
             [answer] = found.answer([plain(*size, value)], [0])
             if found.kind == "poses":
                 assert isinstance(answer, Poses)
@@ -447,6 +452,25 @@ def test_without_mediapipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class _Version(tuple):  # type: ignore[type-arg]
     major, minor = 3, 13
+
+
+def test_mediapipe_beside_a_protobuf_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pip install onnx` brings one, and all that was said was: 'FieldDescriptor' object has no attribute 'label'."""
+    room = sys.modules["instar.systems.mediapipe"]
+
+    def fails() -> None:
+        raise AttributeError("'FieldDescriptor' object has no attribute 'label'")
+
+    monkeypatch.setattr(room, "version", lambda name: "7.36.2")
+    for beside, extras in (("", "mediapipe"), ("onnx", "mediapipe,numerics")):
+        monkeypatch.setattr(room, "find_spec", lambda name, beside=beside: name == beside or None)
+        with pytest.raises(
+            MissingExtra, match=rf"protobuf below 5, and 7.36.2 is .*: pip install 'instar\[{extras}\]'"
+        ):
+            room._Graph(fails, [])
+    monkeypatch.setattr(room, "version", lambda name: "4.25.9")
+    with pytest.raises(AttributeError):
+        room._Graph(fails, [])
 
 
 def test_without_litert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,14 +12,22 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
+from rich.console import Console
 
+from instar.analysis import Answers
+from instar.analysis.rates import Judged
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
 from instar.outputs.zones import Zones
+from instar.report.listings import show_findings
+from instar.report.sentences import answers_words
 from instar.skeleton import Skeleton, skeleton, skeletons
+from instar.spelling import UnknownName
 from instar.systems.check import Finding, check_system
-from instar.systems.system import System
+from instar.systems.check.examination import described
+from instar.systems.check.questions import _milliseconds
+from instar.systems.system import MissingExtra, System
 
 Pixels = npt.NDArray[np.uint8]
 COCO = skeleton("coco-17")
@@ -261,7 +270,7 @@ def test_a_model_that_does_better_in_bgr() -> None:
 
     findings = checked(single(answer))
     assert bad(findings) == {"channels": "warning", "scores": "warning"}
-    assert "the highest was 0.4" in findings["scores"].message, "at 0.4 nothing would be judged"
+    assert "the highest is 0.4" in findings["scores"].message, "at 0.4 nothing would be judged"
 
 
 @pytest.mark.parametrize("wrong", [{"scores": [4.2]}, {"visibility": [[-3.0] * 17]}])
@@ -289,13 +298,52 @@ def scoring(of_tall: float, of_wide: float) -> System:
 def test_most_images_whose_subjects_would_not_count() -> None:
     """One image with a score of 0.58 must not hide that the two others would never be judged."""
     finding = checked(scoring(0.25, 0.58))["scores"]
-    assert finding.state == "warning" and "confidence=0.12" in finding.message
-    assert "in 2 of 3 images no score reaches 0.5" in finding.message and "the highest was 0.58" in finding.message
+    assert finding.state == "warning" and "judge with confidence=0.1 and margin=0.05" in finding.message
+    assert finding.message.startswith("in 2 of 3 images, no score reaches the confidence of 0.5")
+    assert "the highest there is 0.25" in finding.message, "0.58 is that of the third image, which counts"
 
 
 def test_scores_are_those_of_subjects_and_not_visibilities() -> None:
     finding = checked(scoring(0.58, 0.25))["scores"]
     assert (finding.state, finding.message) == ("ok", "between 0.25 and 0.58"), "1 is a visibility"
+
+
+def test_the_mean_of_best_scores_is_that_of_scores() -> None:
+    """Visibilities of landmarks say something else: 0.3 times 0.3 is no score."""
+
+    def answer(pixels: Pixels) -> Poses:
+        points = see(pixels)
+        return poses(points) if points is None else poses(points, scores=[0.3], visibility=[[0.3] * 17])
+
+    assert checked(single(answer))["channels"].message.startswith("best scores are 0.30 in the mean")
+
+
+def test_check_and_a_run_advise_the_same_of_the_same_images() -> None:
+    """Round figures, from the best score of the images in which nothing counts."""
+    advice = "the highest there is 0.36. If the scores of this system are that low, judge with confidence=0.15 and "
+    judged = Judged(pairs=6, judged=2, nothing_found=4, not_applicable=0, failed=0, cases=3, empty=2)
+    (of_run,) = answers_words(Answers(3, 2, False, 0.5, 0.36), judged)
+    for words in (checked(scoring(0.36, 0.56))["scores"].message, of_run):
+        assert f"{advice}margin=0.08." in words
+
+
+def test_classes_of_a_classifier_are_told_by_image() -> None:
+    """Without labels nobody but a person sees that a list of names is off by one."""
+    findings = checked(single(lambda pixels: {"cat": pixels.shape[1] / 300, "dog": 0.1}, "labels"))
+    assert not bad(findings)
+    words = "first classes are tall: cat 0.6, wide: cat 0.83, other: cat 0.73: see whether the images show that"
+    assert findings["classes"].message == words
+    assert findings["scores"].message == "first classes score between 0.6 and 0.83"
+    assert findings["channels"].message == "best scores are 0.72 in the mean, with red and blue exchanged 0.72"
+
+
+def test_questions_that_are_none_for_a_kind_are_one_line() -> None:
+    printed = io.StringIO()
+    findings, _ = check_system(single(lambda pixels: {"cat": pixels.shape[1] / 300}, "labels"), PHOTOS)
+    show_findings(Console(file=printed, width=400), findings, [])
+    lines = [line for line in printed.getvalue().splitlines() if "skipped" in line]
+    assert len(lines) == 1 and "9 others" in lines[0], printed.getvalue()
+    assert "not asked of an output of kind labels: found, coordinates, extent" in lines[0]
 
 
 def test_an_answer_whatever_the_image() -> None:
@@ -505,3 +553,13 @@ def test_a_kind_without_coordinates() -> None:
     assert not bad(findings)
     assert {findings[name].state for name in ("coordinates", "scores", "left/right", "empty")} == {"skipped"}
     assert findings["determinism"].state == findings["batch"].state == "ok"
+
+
+def test_what_instar_itself_says_has_no_name_of_a_class_before_it() -> None:
+    assert described(MissingExtra("install torch first")) == "install torch first"
+    assert described(UnknownName("unknown system 'yolo'")) == "unknown system 'yolo'"
+    assert described(ValueError("no weights")) == "ValueError: no weights"
+
+
+def test_long_times_have_no_exponent() -> None:
+    assert [_milliseconds(seconds) for seconds in (0.00123, 0.0456, 2.96)] == ["1.23 ms", "45.6 ms", "2,960 ms"]

@@ -164,6 +164,11 @@ def free() -> np.random.Generator:
 
 _free = free()
 STREETS = [(f"street {number}", Image(p.street(number))) for number in range(4)]
+SIZES = [(name, Image(image.pixels[: 90 - 8 * number])) for number, (name, image) in enumerate(STREETS)]
+OF_RED = [
+    (name, Image(np.clip(image.pixels * np.array([1.0, 1, 0.2]) + (60, 0, 0), 0, 255).astype(np.uint8)))
+    for name, image in STREETS
+]
 SCENES: list[tuple[str, Any]] = []
 
 WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str]] = {
@@ -210,6 +215,19 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
     ),
     "x, y, width, height of large boxes": (lambda: large(as_xywh), PHOTOS, "coordinates", "x, y, width and height"),
     "middles and sizes of large boxes": (lambda: large(as_middle), PHOTOS, "coordinates", "the middle of the box"),
+    "middles and sizes": (lambda: boxes(lambda at, i: _middles(at)), PHOTOS, "answers", "the middle of the box"),
+    "middles and sizes, with the size added to the middle": (
+        lambda: boxes(lambda at, i: at + (at[:, 2:] - at[:, :2])[:, [0, 1, 0, 1]] / 2),
+        PHOTOS, "coordinates", "x0 is x − width / 2",
+    ),
+    "corners and sizes, read as middles": (
+        lambda: boxes(lambda at, i: at - (at[:, 2:] - at[:, :2])[:, [0, 1, 0, 1]] / 2),
+        PHOTOS, "coordinates", "x0 is x and x1 is x + width",
+    ),
+    "the whole frame always": (
+        lambda: single(lambda i: Detections.from_xyxy([[0, 0, *size(i)]], ["dog"], [0.99]), "detections"),
+        PHOTOS, "looks", "does not look at the image",
+    ),
     "no NMS": (doubled, PHOTOS, "doubled", "non-maximum suppression"),
     "one class too high": (lambda: of_people(twice), PHOTOS, "classes", "one too high"),
     "logits": (
@@ -233,12 +251,19 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
     "one class for all": (
         lambda: labelled(lambda i: {"red": 1.0}), STREETS, "looks", "does not look at the image",
     ),
+    "softmax of probabilities": (lambda: labelled(flat), STREETS, "scores", "the softmax of logits, taken once"),
+    "a classifier of BGR": (
+        lambda: labelled(lambda i: {"street": 1 - i[..., 0].mean() / 400, "sea": 0.1}), OF_RED, "channels", "BGR",
+    ),
     # segmentation
     "rows for columns": (lambda: mapped(lambda at, i: at.T), STREETS, "map", "Transpose"),
     "upside down": (lambda: mapped(lambda at, i: at[::-1]), STREETS, "map", "upside down"),
     "a padded square": (lambda: mapped(square), STREETS, "map", "letterbox"),
     "beside the image": (lambda: mapped(lambda at, i: np.roll(at, 6, 1)), STREETS, "map", "px too far right"),
     "ground everywhere": (lambda: mapped(lambda at, i: at * 0), STREETS, "looks", "does not look at the image"),
+    "one map for images of any size": (
+        lambda: mapped(lambda at, i: np.eye(64, dtype=np.uint8)), SIZES, "looks", "does not look at the image",
+    ),
     # forecasts
     "seed not used": (lambda: walker(lambda s, rng: ahead(s, _free)), SCENES, "determinism", "Hand the seed"),
     "whatever the seed": (
@@ -254,6 +279,7 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
     ),
     "displacements": (lambda: walker(lambda s, rng: ahead(s, rng) - s.past[-1]), SCENES, "coordinates", "Add the last"),
     "futures as (y, x)": (lambda: walker(lambda s, rng: ahead(s, rng)[..., ::-1]), SCENES, "coordinates", "(y, x)"),
+    "through walls": (lambda: walker(ahead), SCENES, "map", "does not look at the map"),
     "one future twenty times": (
         lambda: walker(lambda s, rng: np.tile(ahead(s, rng)[:1], (20, 1, 1))), SCENES, "samples", "all the same one",
     ),
@@ -262,6 +288,16 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
 
 def _wh(at: Points) -> Points:
     return np.concatenate([at[:, :2], at[:, 2:] - at[:, :2]], 1)
+
+
+def _middles(at: Points) -> Points:
+    return np.concatenate([(at[:, :2] + at[:, 2:]) / 2, at[:, 2:] - at[:, :2]], 1)
+
+
+def flat(pixels: Pixels) -> dict[str, float]:
+    """What a classifier says that takes the softmax of what are probabilities already: all classes are as good."""
+    shares = {name: np.exp(score) for name, score in tagged(pixels).items()}
+    return {name: share / sum(shares.values()) for name, share in shares.items()}
 
 
 def as_xywh(box: Points) -> Points:
@@ -293,6 +329,10 @@ def test_it_is_said(name: str) -> None:
     assert words in findings[where].message, findings[where].message
     if name == "30 px off":
         assert "0.5" not in findings[where].message
+    if name == "the whole frame always":
+        assert findings["aspect"].message.startswith("what was found ends at the frame"), "a box of 0.99 was found"
+    if name == "ground everywhere":
+        assert findings["map"].state == "skipped", "one class alone may lie anywhere"
 
 
 # --- flawless ---------------------------------------------------------------------------------------
@@ -363,6 +403,15 @@ def tagged(pixels: Pixels) -> dict[str, float]:
     return {name: scores[name] for name in _order.permutation(list(scores))}
 
 
+def small(cells: np.ndarray, pixels: Pixels) -> np.ndarray:
+    """Blue is what is found, and of it one cell."""
+    found = np.zeros_like(cells)
+    places = np.argwhere(cells == 2)
+    if len(places):
+        found[tuple(places[0])] = 2
+    return found
+
+
 EMPTY = Image(np.full((200, 200, 3), 90, np.uint8))
 FLAWLESS: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]]]] = {
     "a pose estimator": (lambda: seeing(lambda at, i: at), PHOTOS),
@@ -382,11 +431,21 @@ FLAWLESS: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]]]] = {
     "classes in any order": (lambda: labelled(tagged), STREETS),
     "a class map": (lambda: mapped(lambda at, i: at), STREETS),
     "a coarse class map": (lambda: mapped(lambda at, i: at[2::5, 2::5]), STREETS),
-    "a walker": (lambda: walker(ahead), SCENES),
+    "a class map, images of different sizes": (lambda: mapped(lambda at, i: at), SIZES),
+    "a map of something small": (lambda: mapped(small), SIZES),
+    "tags that are all sure": (lambda: labelled(lambda i: {n: 0.9 + s / 9 for n, s in tagged(i).items()}), STREETS),
+    "tags without scores": (
+        lambda: labelled(lambda i: dict.fromkeys([*sorted(tagged(i)), f"brightness {i.mean():.1f}"], 1.0)), STREETS,
+    ),
     "a walker who sees walls": (lambda: walker(lambda s, rng: stopped(s, s.classes, rng)), SCENES),
     "one walker without chance": (
-        lambda: walker(lambda s, rng: Forecast.from_array(ahead(s, np.random.default_rng(0))[:1]), deterministic=True),
+        lambda: walker(
+            lambda s, rng: Forecast.from_array(stopped(s, s.classes, np.random.default_rng(0))[:1]), deterministic=True
+        ),
         SCENES,
+    ),
+    "a walker with much chance": (
+        lambda: walker(lambda s, rng: stopped(s, s.classes, rng) + rng.normal(0, 9, (1, 1, 2)).clip(-9, 9)), SCENES,
     ),
 }  # fmt: skip
 
@@ -396,6 +455,8 @@ def test_nothing_bad_is_said(name: str) -> None:
     make, inputs = FLAWLESS[name]
     findings, _ = check_system(make(), inputs)
     assert not [one for one in findings if one.state in ("warning", "problem")]
+    if inputs is SCENES:
+        assert not [one for one in findings if "image" in one.message], "it takes scenes"
 
 
 @pytest.mark.parametrize("name", ["efficientdet-lite0", "mediapipe-holistic"])

@@ -199,3 +199,10 @@ def test_names_of_built_in_systems() -> None:
 def test_a_system_is_itself() -> None:
     made = System("mine", "poses", lambda inputs, seeds: [pose(1) for _ in inputs], "1")
     assert system(made) is made
+
+
+def test_an_array_is_no_image_and_the_way_to_make_one_is_said() -> None:
+    """Whoever asks a built-in system from a function of their own has an array, and read: no attribute 'kind'."""
+    asked = system(annotated)
+    with pytest.raises(TypeError, match=r"takes a image, this is a ndarray; .* by instar\.Image\(array\)"):
+        asked.answer([GREY.pixels], [0])  # type: ignore[list-item]

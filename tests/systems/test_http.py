@@ -451,12 +451,12 @@ def drips(server: Server, head: bool) -> Step:
 @pytest.mark.parametrize("way", ["hangs", "drips its head", "drips its body"])
 def test_too_slow_is_a_timeout(server: Server, loaded: Callable[..., System], way: str) -> None:
     server.steps = [hangs(server) if way == "hangs" else drips(server, "head" in way)]
-    found = loaded("retries = 1", timeout=0.15)
+    service = loaded("retries = 1", timeout=0.4)
     begun = time.monotonic()
-    with pytest.raises(TimedOut, match=r"no answer after 2 tries in .* s; it did not answer within 0.15 s") as raised:
-        found.answer([PICTURE], [0])
+    with pytest.raises(TimedOut, match=r"no answer after 2 tries in .* s; it did not answer within 0.4 s") as raised:
+        service.answer([PICTURE], [0])
     assert raised.value.status == "timeout"
-    assert 0.3 <= time.monotonic() - begun < 10
+    assert 0.8 <= time.monotonic() - begun < 10
     assert len(server.seen) == 2
 
 
@@ -554,7 +554,8 @@ def echo_as_a_number(to: Handler) -> None:
 def test_a_key_that_comes_back_is_not_told(server: Server, loaded: Callable[..., System], step: Step) -> None:
     server.steps = [step]
     said = failure(loaded("retries = 1"))
-    assert "CAPTION_KEY" in said or step is echo_at_the_cut
+    # what is cut off, and the query of an address, which may be a signature, are left out as a whole
+    assert "CAPTION_KEY" in said or step in (echo_at_the_cut, echo_as_a_place)
     assert "9c" not in said.lower()
 
 

@@ -81,7 +81,7 @@ def start() -> Iterator[Callable[..., System]]:
 
 
 @pytest.fixture
-def told(tmp_path: Path, start: Callable[..., System]) -> Callable[..., System]:
+def program_of(tmp_path: Path, start: Callable[..., System]) -> Callable[..., System]:
     """A Python program that greets and then does this with each `request`, whose number is `n`."""
 
     def run(body: str, kind: str = "poses", first: str = "", **more: Any) -> System:
@@ -211,10 +211,10 @@ def test_the_small_reader_of_png_reads_every_filter(example: Any) -> None:
 # --- what is sent ------------------------------------------------------------------------------------
 
 
-def test_an_image_arrives_pixel_for_pixel(told: Any, tmp_path: Path) -> None:
+def test_an_image_arrives_pixel_for_pixel(program_of: Any, tmp_path: Path) -> None:
     kept = tmp_path / "request.json"
     pixels = np.random.default_rng(1).integers(0, 256, (7, 5, 3), np.uint8)
-    ask(told(f"open({str(kept)!r}, 'w').write(line); answer()"), Image(pixels), seed=5)
+    ask(program_of(f"open({str(kept)!r}, 'w').write(line); answer()"), Image(pixels), seed=5)
     request = json.loads(kept.read_text())
     given = request.pop("input")
     data = base64.b64decode(given.pop("png"))
@@ -225,11 +225,11 @@ def test_an_image_arrives_pixel_for_pixel(told: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read[..., ::-1], pixels)
 
 
-def test_a_scene_arrives_cell_for_cell(told: Any, tmp_path: Path) -> None:
+def test_a_scene_arrives_cell_for_cell(program_of: Any, tmp_path: Path) -> None:
     kept = tmp_path / "request.json"
     classes = np.random.default_rng(1).integers(0, 3, (7, 5), np.uint8)
     given = Scene(classes, ("background", "Gehweg", "草"), np.array([[1.5, 2.0], [2.25, 3.0]]), steps=2, rate=4.0)
-    system = told(f"open({str(kept)!r}, 'w').write(line); answer({{'futures': [[[1, 2], [3, 4]]]}})", "forecast")
+    system = program_of(f"open({str(kept)!r}, 'w').write(line); answer({{'futures': [[[1, 2], [3, 4]]]}})", "forecast")
     np.testing.assert_array_equal(ask(system, given).futures, [[[1, 2], [3, 4]]])
     sent = json.loads(kept.read_text())["input"]
     data = np.frombuffer(base64.b64decode(sent.pop("classes")), np.uint8)
@@ -246,9 +246,9 @@ def test_a_scene_arrives_cell_for_cell(told: Any, tmp_path: Path) -> None:
     }
 
 
-def test_repeats_are_given_the_input_again(told: Any) -> None:
+def test_repeats_are_given_the_input_again(program_of: Any) -> None:
     body = "answer({'futures': [[[request['seed'], request['input']['steps']]]]})"
-    system = told(body, "forecast")
+    system = program_of(body, "forecast")
     given = Scene(MAP.classes, MAP.names, MAP.past, steps=1)
     assert [ask(system, given, seed).futures.tolist() for seed in (3, 4)] == [[[[3, 1]]], [[[4, 1]]]]
 
@@ -262,14 +262,16 @@ def test_unicode_in_command_and_labels(tmp_path: Path, start: Any) -> None:
     assert "Größe und 模型" in system.name
 
 
-def test_captions(told: Any) -> None:
-    said = ask(told("answer({'text': ' ein  Hund 🐕', 'score': 0.5})", "caption"))
-    assert (said.text, said.score) == ("ein Hund 🐕", 0.5)
+def test_captions(program_of: Any) -> None:
+    caption = ask(program_of("answer({'text': ' ein  Hund 🐕', 'score': 0.5})", "caption"))
+    assert (caption.text, caption.score) == ("ein Hund 🐕", 0.5)
 
 
-def test_labels_in_utf_8(told: Any) -> None:
+def test_labels_in_utf_8(program_of: Any) -> None:
     line = '{"id": 1, "output": {"boxes": [[0, 0, 5, 5]], "labels": ["犬"], "scores": null}}\\r\\n'
-    assert ask(told(f"sys.stdout.buffer.write('{line}'.encode()); sys.stdout.flush()", "detections")).labels == ("犬",)
+    assert ask(program_of(f"sys.stdout.buffer.write('{line}'.encode()); sys.stdout.flush()", "detections")).labels == (
+        "犬",
+    )
 
 
 def test_spelling() -> None:
@@ -284,36 +286,36 @@ def test_spelling() -> None:
 # --- what is answered --------------------------------------------------------------------------------
 
 
-def test_absent_landmarks_visibility_and_scores(told: Any) -> None:
+def test_absent_landmarks_visibility_and_scores(program_of: Any) -> None:
     points = [[None] + [[1.5, 2]] * 16, [[1, 2]] * 17]
     output = {"skeleton": "coco-17", "points": points, "visibility": [[0.5] * 17] * 2, "scores": [0.25, 1]}
-    answer = ask(told(f"answer({output!r})"))
+    answer = ask(program_of(f"answer({output!r})"))
     assert np.isnan(answer.points[0, 0]).all() and answer.points[0, 1].tolist() == [1.5, 2]
     assert answer.visibility[0, 1] == 0.5 and answer.scores.tolist() == [0.25, 1]
 
 
-def test_landmarks_with_their_visibility_and_one_subject(told: Any) -> None:
+def test_landmarks_with_their_visibility_and_one_subject(program_of: Any) -> None:
     answer = ask(
-        told("answer({'skeleton': 'coco-17', 'points': [[1, 2, 0.5], [None, None, 1], None] + [[3, 4, 1]] * 14})")
+        program_of("answer({'skeleton': 'coco-17', 'points': [[1, 2, 0.5], [None, None, 1], None] + [[3, 4, 1]] * 14})")
     )
     assert answer.points[0, 0].tolist() == [1, 2] and answer.visibility[0, 0] == 0.5
     assert np.isnan(answer.points[0, 1:3]).all() and len(answer) == 1
 
 
-def test_nobody_is_an_answer(told: Any) -> None:
-    assert len(ask(told("answer({'skeleton': 'coco-17', 'points': []})"))) == 0
+def test_nobody_is_an_answer(program_of: Any) -> None:
+    assert len(ask(program_of("answer({'skeleton': 'coco-17', 'points': []})"))) == 0
 
 
-def test_a_skeleton_of_ones_own(told: Any) -> None:
+def test_a_skeleton_of_ones_own(program_of: Any) -> None:
     table = {"name": "stick", "landmarks": ["top", "end"], "lengths": [["top", "end"]]}
-    system = told(f"answer({{'skeleton': {table!r}, 'points': [[[1, 2], None]]}})")
+    system = program_of(f"answer({{'skeleton': {table!r}, 'points': [[[1, 2], None]]}})")
     assert ask(system).skeleton.landmarks == ("top", "end")
     assert ask(system).skeleton is ask(system).skeleton
 
 
-def test_a_map_over_a_part_of_the_frame(told: Any) -> None:
+def test_a_map_over_a_part_of_the_frame(program_of: Any) -> None:
     heat = {"probability": [[1, 3]], "box": [10, 10, 30, 20]}
-    answer = ask(told(f"answer({{'futures': [[[1, 2]] * 12], 'map': {heat!r}}})", "forecast"), MAP)
+    answer = ask(program_of(f"answer({{'futures': [[[1, 2]] * 12], 'map': {heat!r}}})", "forecast"), MAP)
     assert answer.heat.cells.tolist() == [[0.25, 0.75]]
     np.testing.assert_allclose(answer.heat.warp.points([[0.0, 0.0], [2.0, 1.0]]), [[10, 10], [30, 20]])
     assert answer.heat.warp.target == MAP.size
@@ -376,11 +378,11 @@ RUBBISH: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize("kind", ["caption", "poses", "detections", "zones", "forecast"])
-def test_rubbish_is_described_and_costs_its_own_answer_alone(kind: str, told: Any, tmp_path: Path) -> None:
+def test_rubbish_is_described_and_costs_its_own_answer_alone(kind: str, program_of: Any, tmp_path: Path) -> None:
     cases = [(output, says) for of, output, says in RUBBISH if of == kind]
     path = tmp_path / "outputs.json"
     path.write_text(json.dumps([output for output, _ in cases]))
-    system = told(
+    system = program_of(
         "answer(OUTPUTS[n - 1])",
         kind,
         f"OUTPUTS = json.load(open({str(path)!r}))\nprint(os.getpid(), file=open({str(tmp_path / 'pids')!r}, 'a'))",
@@ -401,9 +403,9 @@ def test_rubbish_is_described_and_costs_its_own_answer_alone(kind: str, told: An
         ("9" * 5000, "too long a number: a number has 5,000 digits"),
     ],
 )
-def test_numbers_that_are_none(number: str, says: str, told: Any) -> None:
+def test_numbers_that_are_none(number: str, says: str, program_of: Any) -> None:
     line = json.dumps({"id": 7, "output": POSE}).replace("3", number).replace('"id": 7', '"id": %d')
-    system = told(f"print({line!r} % n if n == 1 else json.dumps(dict(id=n, output=POSE)), flush=True)")
+    system = program_of(f"print({line!r} % n if n == 1 else json.dumps(dict(id=n, output=POSE)), flush=True)")
     with pytest.raises(ValueError, match=says):
         ask(system)
     assert len(ask(system)) == 1
@@ -424,25 +426,25 @@ PEM = "-----BEGIN KEY-----\n" + "\n".join("abcdefgh" * 8 for _ in range(50)) + "
         "say({'id': n, 'error': os.environ['MODEL_KEY']})",
     ],
 )
-def test_no_half_of_a_secret_is_quoted(body: str, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_half_of_a_secret_is_quoted(body: str, program_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages quote the beginning or the end of what a program said: secrets go before it is cut."""
     monkeypatch.setenv("MODEL_KEY", PEM)
     monkeypatch.setenv("SHORT_KEY", "sk-abcdefgh-12345-abcdefgh")
     with pytest.raises((RuntimeError, ValueError)) as error:
-        ask(told(body))
+        ask(program_of(body))
     assert "abc" not in error_text(error.value)
 
 
-def test_what_the_program_says_went_wrong(told: Any) -> None:
-    system = told("say({'id': n, 'error': 'the image is too dark'}) if n == 1 else answer()")
+def test_what_the_program_says_went_wrong(program_of: Any) -> None:
+    system = program_of("say({'id': n, 'error': 'the image is too dark'}) if n == 1 else answer()")
     with pytest.raises(RuntimeError, match="the program says: the image is too dark"):
         ask(system)
     assert len(ask(system)) == 1
 
 
-def test_an_input_of_the_wrong_type_is_not_sent(told: Any) -> None:
+def test_an_input_of_the_wrong_type_is_not_sent(program_of: Any) -> None:
     with pytest.raises(TypeError, match="takes a image, this is a scene"):
-        ask(told("answer()"), MAP)
+        ask(program_of("answer()"), MAP)
 
 
 # --- programs that lose step --------------------------------------------------------------------------
@@ -464,25 +466,25 @@ def test_an_input_of_the_wrong_type_is_not_sent(told: Any) -> None:
         ("say({'output': POSE})", "the answer has id null"),
     ],
 )
-def test_a_program_that_loses_step_is_started_again(body: str, says: str, told: Any) -> None:
-    system = told(f"if n != 1: answer(); continue\n{body}")
+def test_a_program_that_loses_step_is_started_again(body: str, says: str, program_of: Any) -> None:
+    system = program_of(f"if n != 1: answer(); continue\n{body}")
     with pytest.raises(ValueError, match=says):
         ask(system)
     assert len(ask(system)) == 1
 
 
-def test_logs_after_an_answer_are_found_with_the_next(told: Any) -> None:
-    system = told("answer()\nif n == 1: print('done', flush=True)")
+def test_logs_after_an_answer_are_found_with_the_next(program_of: Any) -> None:
+    system = program_of("answer()\nif n == 1: print('done', flush=True)")
     ask(system)
     with pytest.raises(ValueError, match="wrote 'done' to stdout"):
         ask(system)
     assert len(ask(system)) == 1
 
 
-def test_a_line_without_an_end(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_an_end(program_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("instar.systems.child._MOST_BYTES", 1 << 20)
     with pytest.raises(ValueError, match="a line of more than 1 MB, which starts with 'aaa"):
-        ask(told("while True: sys.stdout.write('a' * 65536)"))
+        ask(program_of("while True: sys.stdout.write('a' * 65536)"))
 
 
 # --- programs that die --------------------------------------------------------------------------------
@@ -499,8 +501,8 @@ def test_a_line_without_an_end(told: Any, monkeypatch: pytest.MonkeyPatch) -> No
         ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)", "was killed by SIGKILL"),
     ],
 )
-def test_a_program_that_dies_on_the_third_input(deed: str, says: str, told: Any) -> None:
-    system = told(f"if n == 3: {deed}\nanswer()", timeout=60)
+def test_a_program_that_dies_on_the_third_input(deed: str, says: str, program_of: Any) -> None:
+    system = program_of(f"if n == 3: {deed}\nanswer()", timeout=60)
     for number in range(1, 6):
         if number == 3:
             with pytest.raises(Crashed, match=says) as caught:
@@ -510,35 +512,37 @@ def test_a_program_that_dies_on_the_third_input(deed: str, says: str, told: Any)
             assert len(ask(system)) == 1
 
 
-def test_a_death_is_noticed_though_something_it_started_lives_on(told: Any) -> None:
+def test_a_death_is_noticed_though_something_it_started_lives_on(program_of: Any) -> None:
     """What a program leaves behind may hold its stdout open; it is killed, too."""
     first = "import subprocess; left = subprocess.Popen(['sleep', '600']); print(left.pid, file=sys.stderr, flush=True)"
-    system = told("os._exit(1)", first=first, timeout=60)
+    system = program_of("os._exit(1)", first=first, timeout=60)
     with pytest.raises(Crashed, match="exit status 1 instead of its answer") as caught:
         ask(system)
     assert gone(int(str(caught.value).rpartition(" ")[2]))
 
 
-def test_a_program_that_closes_its_stdout(told: Any) -> None:
-    system = told("os.close(1); time.sleep(600)")
+def test_a_program_that_closes_its_stdout(program_of: Any) -> None:
+    system = program_of("os.close(1); time.sleep(600)")
     with pytest.raises(Crashed, match="closed its stdout instead of its answer"):
         ask(system)
 
 
-def test_a_program_that_closes_its_stdin(told: Any) -> None:
+def test_a_program_that_closes_its_stdin(program_of: Any) -> None:
     """More is left to write than a pipe holds, and nobody reads it."""
-    system = told("pass", first="say({'instar': 1, 'kind': 'poses', 'deterministic': True}); os.close(0); sys.exit(4)")
+    system = program_of(
+        "pass", first="say({'instar': 1, 'kind': 'poses', 'deterministic': True}); os.close(0); sys.exit(4)"
+    )
     with pytest.raises(Crashed, match="exit status 4"):
         ask(system, Image(np.zeros((500, 500, 3), np.uint8)))
 
 
-def test_a_program_that_does_not_start_again_is_given_up(told: Any, tmp_path: Path) -> None:
+def test_a_program_that_does_not_start_again_is_given_up(program_of: Any, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     first = f"""
         open({str(starts)!r}, 'a').write('x')
         if len(open({str(starts)!r}).read()) > 1: sys.exit('the GPU is gone')
     """
-    system = told("sys.exit(1)", first=first)
+    system = program_of("sys.exit(1)", first=first)
     with pytest.raises(Crashed, match="exit status 1 instead of its answer"):
         ask(system)
     for _ in range(3):
@@ -547,19 +551,19 @@ def test_a_program_that_does_not_start_again_is_given_up(told: Any, tmp_path: Pa
     assert starts.read_text() == "x" * 4
 
 
-def test_one_failed_start_costs_no_answer(told: Any, tmp_path: Path) -> None:
+def test_one_failed_start_costs_no_answer(program_of: Any, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     first = f"""
         open({str(starts)!r}, 'a').write('x')
         if len(open({str(starts)!r}).read()) == 2: sys.exit('busy')
     """
-    system = told("sys.exit(1) if n == 1 else answer()", first=first)
+    system = program_of("sys.exit(1) if n == 1 else answer()", first=first)
     with pytest.raises(Crashed):
         ask(system)
     assert len(ask(system)) == 1
 
 
-def test_a_program_that_is_another_when_it_starts_again(told: Any, tmp_path: Path) -> None:
+def test_a_program_that_is_another_when_it_starts_again(program_of: Any, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     first = f"""
         say({{'instar': 1, 'kind': 'poses', 'deterministic': True, 'version': str(os.path.exists({str(mark)!r}))}})
@@ -567,7 +571,7 @@ def test_a_program_that_is_another_when_it_starts_again(told: Any, tmp_path: Pat
         line = sys.stdin.readline()
         sys.exit(1)
     """
-    system = told("", first=first)
+    system = program_of("", first=first)
     with pytest.raises(Crashed):
         ask(system)
     # the run ends: answers of two versions would be mixed, and no row may hide it
@@ -575,10 +579,10 @@ def test_a_program_that_is_another_when_it_starts_again(told: Any, tmp_path: Pat
         ask(system)
 
 
-def test_a_program_that_was_edited_when_it_starts_again(told: Any, tmp_path: Path) -> None:
+def test_a_program_that_was_edited_when_it_starts_again(program_of: Any, tmp_path: Path) -> None:
     """The greeting of the new version is the same: only the file tells."""
     edit = "text = open(__file__).read(); open(__file__, 'w').write(text + '# better'); sys.exit(1)"
-    system = told(f"if n == 2: {edit}\nanswer()")
+    system = program_of(f"if n == 2: {edit}\nanswer()")
     assert len(ask(system)) == 1
     with pytest.raises(Crashed):
         ask(system)
@@ -587,26 +591,26 @@ def test_a_program_that_was_edited_when_it_starts_again(told: Any, tmp_path: Pat
             ask(system)
 
 
-def test_a_program_whose_file_was_touched_is_the_same(told: Any) -> None:
-    system = told("if n == 1: os.utime(__file__); sys.exit(1)\nanswer()")
+def test_a_program_whose_file_was_touched_is_the_same(program_of: Any) -> None:
+    system = program_of("if n == 1: os.utime(__file__); sys.exit(1)\nanswer()")
     with pytest.raises(Crashed):
         ask(system)
     assert len(ask(system)) == 1
 
 
-def test_another_version_of_a_segmenter_is_no_failure_of_one_input(told: Any) -> None:
+def test_another_version_of_a_segmenter_is_no_failure_of_one_input(program_of: Any) -> None:
     """Whoever asks a system for one of its own answers must not turn this into a row."""
     edit = "open(__file__, 'a').write('# better'); sys.exit(1)"
-    zones = told(f"if n == 1: {edit}\nanswer()", "zones")
+    zones = program_of(f"if n == 1: {edit}\nanswer()", "zones")
     who = Provider("edited", "1", zones)
     assert isinstance(provided("zones", who, instar.Case("a", input=GREY), GREY), NotApplicable)
     with pytest.raises(AnotherVersion):
         provided("zones", who, instar.Case("a", input=GREY), GREY)
 
 
-def test_an_answer_that_comes_before_its_question_is_none(told: Any) -> None:
+def test_an_answer_that_comes_before_its_question_is_none(program_of: Any) -> None:
     """A program that answers twice and counts for itself would answer each input with what it said of the last."""
-    system = told("answer()\nif n == 1: say({'id': 2, 'output': {**POSE, 'points': []}})")
+    system = program_of("answer()\nif n == 1: say({'id': 2, 'output': {**POSE, 'points': []}})")
     assert len(ask(system)) == 1
     time.sleep(0.1)
     with pytest.raises(ValueError, match=r"wrote .* to stdout before it was asked"):
@@ -617,8 +621,10 @@ def test_an_answer_that_comes_before_its_question_is_none(told: Any) -> None:
 # --- programs that hang -------------------------------------------------------------------------------
 
 
-def test_a_program_that_hangs_on_one_input(told: Any) -> None:
-    system = told("print('thinking', file=sys.stderr, flush=True)\nif n == 2: time.sleep(600)\nanswer()", timeout=2)
+def test_a_program_that_hangs_on_one_input(program_of: Any) -> None:
+    system = program_of(
+        "print('thinking', file=sys.stderr, flush=True)\nif n == 2: time.sleep(600)\nanswer()", timeout=2
+    )
     assert len(ask(system)) == 1
     begun = time.monotonic()
     with pytest.raises(TimedOut, match=r"killed after 2 s without its answer: .*thinking") as caught:
@@ -628,11 +634,11 @@ def test_a_program_that_hangs_on_one_input(told: Any) -> None:
     assert len(ask(system)) == 1
 
 
-def test_a_program_that_does_not_read(told: Any) -> None:
+def test_a_program_that_does_not_read(program_of: Any) -> None:
     """The request is larger than a pipe: also writing it must end."""
     first = "say({'instar': 1, 'kind': 'poses', 'deterministic': True}); time.sleep(600)"
     with pytest.raises(TimedOut, match="killed after 1 s"):
-        ask(told("", first=first, timeout=1), Image(np.zeros((1000, 1000, 3), np.uint8)))
+        ask(program_of("", first=first, timeout=1), Image(np.zeros((1000, 1000, 3), np.uint8)))
 
 
 def test_what_it_started_is_killed_with_it(tmp_path: Path, start: Any) -> None:
@@ -645,13 +651,13 @@ def test_what_it_started_is_killed_with_it(tmp_path: Path, start: Any) -> None:
     assert gone(int(pid.read_text()))
 
 
-def test_slow_answers_are_waited_for(told: Any) -> None:
-    system = told("time.sleep(1.2); answer()")
+def test_slow_answers_are_waited_for(program_of: Any) -> None:
+    system = program_of("time.sleep(1.2); answer()")
     assert len(ask(system)) == len(ask(system)) == 1
 
 
-def test_an_interrupted_answer_is_not_that_to_the_next_input(told: Any) -> None:
-    system = told("time.sleep(1 if n == 1 else 0); answer({**POSE, 'points': [[[n, n]] * 17]})")
+def test_an_interrupted_answer_is_not_that_to_the_next_input(program_of: Any) -> None:
+    system = program_of("time.sleep(1 if n == 1 else 0); answer({**POSE, 'points': [[[n, n]] * 17]})")
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -670,18 +676,18 @@ def test_an_interrupted_answer_is_not_that_to_the_next_input(told: Any) -> None:
 # --- much to say --------------------------------------------------------------------------------------
 
 
-def test_megabytes_on_stderr(told: Any) -> None:
+def test_megabytes_on_stderr(program_of: Any) -> None:
     body = "sys.stderr.write(('chatter ' * 100 + '\\n') * 5000)\nif n == 3: sys.exit('the end')\nanswer()"
-    system = told(body)
+    system = program_of(body)
     assert len(ask(system)) == len(ask(system)) == 1
     with pytest.raises(Crashed, match=r"the end$"):
         ask(system)
 
 
-def test_an_answer_of_fifty_megabytes_arrives_and_is_too_much(told: Any) -> None:
+def test_an_answer_of_fifty_megabytes_arrives_and_is_too_much(program_of: Any) -> None:
     body = "answer({'boxes': [[0.123456789, 1, 2, 3]], 'labels': ['a' * (50 << 20)]})"
     with pytest.raises(TooMuch, match="has 52,428,800 characters in a name"):
-        ask(told(body, "detections", timeout=60))
+        ask(program_of(body, "detections", timeout=60))
 
 
 def test_a_large_request_meets_a_large_answer(tmp_path: Path, start: Any) -> None:
@@ -752,38 +758,38 @@ def test_a_file_that_is_no_program(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_starts_are_told_at_once(first: str, error: type[Exception], says: str, told: Any) -> None:
+def test_bad_starts_are_told_at_once(first: str, error: type[Exception], says: str, program_of: Any) -> None:
     with pytest.raises(error, match=says) as caught:
-        told("answer()", first=first)
+        program_of("answer()", first=first)
     assert str(caught.value).startswith("process(")
 
 
-def test_a_program_that_never_greets(told: Any) -> None:
+def test_a_program_that_never_greets(program_of: Any) -> None:
     with pytest.raises(TimedOut, match="killed after 1 s without its greeting: still loading"):
-        told("", first="print('still loading', file=sys.stderr, flush=True); time.sleep(600)", start_timeout=1)
+        program_of("", first="print('still loading', file=sys.stderr, flush=True); time.sleep(600)", start_timeout=1)
 
 
-def test_what_a_greeting_leaves_out(told: Any) -> None:
-    assert told("answer()", "forecast").takes == "scene"
-    system = told("answer()", first="say({'instar': 1, 'kind': 'poses', 'deterministic': False})")
+def test_what_a_greeting_leaves_out(program_of: Any) -> None:
+    assert program_of("answer()", "forecast").takes == "scene"
+    system = program_of("answer()", first="say({'instar': 1, 'kind': 'poses', 'deterministic': False})")
     assert (system.deterministic, system.seedable, system.takes) == (False, False, "image")
 
 
 def test_the_import_path_of_a_worker_is_not_the_programs(
-    told: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    program_of: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A worker process has all of its sys.path in PYTHONPATH; the user's own part of it stays."""
     show = "say({'id': n, 'error': os.environ.get('PYTHONPATH', '')})"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     with pytest.raises(RuntimeError) as caught:
-        ask(told(show))
+        ask(program_of(show))
     heard = str(caught.value).removeprefix("the program says: ").split(os.pathsep)
     assert str(tmp_path) in heard
     assert not [folder for folder in heard if "site-packages" in folder]
     assert str(Path(os.__file__).parent) not in heard
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(RuntimeError, match=f"says: {tmp_path}$"):
-        ask(told(show))
+        ask(program_of(show))
 
 
 # --- a run -------------------------------------------------------------------------------------------
@@ -950,8 +956,8 @@ def test_a_system_that_is_closed_or_forgotten_ends_its_program(tmp_path: Path, h
     assert gone(program)
 
 
-def test_a_forked_copy_of_the_owner_does_not_end_it(told: Any) -> None:
-    system = told("answer()")
+def test_a_forked_copy_of_the_owner_does_not_end_it(program_of: Any) -> None:
+    system = program_of("answer()")
     copy = os.fork()
     if copy == 0:
         system.close()

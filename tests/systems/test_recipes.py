@@ -38,6 +38,7 @@ KINDS = {
     "my_predictor": "forecast",
     "my_batches": "detections",
     "my_gpu": "poses",
+    "my_tensors": "poses",
 }
 
 

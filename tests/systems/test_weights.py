@@ -10,6 +10,7 @@ import pytest
 import xxhash
 
 from instar.systems import AnotherVersion, litert, system
+from instar.systems.identity import identities_noted
 from instar.systems.mediapipe import _Graph
 from instar.systems.weights import Edited, Files, content_of, loaded_from
 
@@ -64,12 +65,12 @@ def test_a_file_that_was_only_touched_is_the_same(weights: Path) -> None:
 
 def test_litert_is_given_what_was_hashed(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would map the file, and answer by whatever is copied over it later."""
-    given: list[bytes] = []
+    contents: list[bytes] = []
 
     class Interpreter:
         def __init__(self, model_content: bytes, num_threads: int) -> None:
             weights.write_bytes(b"the second version")
-            given.append(model_content)
+            contents.append(model_content)
 
         def allocate_tensors(self) -> None: ...
 
@@ -81,7 +82,7 @@ def test_litert_is_given_what_was_hashed(weights: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(litert, "imported", lambda *_: SimpleNamespace(Interpreter=Interpreter))
     model = litert.Model(weights)
-    assert given == [model.content] == [b"the first version"]
+    assert contents == [model.content] == [b"the first version"]
     assert model.weights == xxhash.xxh3_128_hexdigest(b"the first version") != content_of(weights)[1]
 
 
@@ -104,3 +105,10 @@ def test_mediapipe_is_built_of_one_version(weights: Path, at: int) -> None:
     with pytest.raises(AnotherVersion, match=f"{weights} changed, and MediaPipe was loaded with it"):
         both()
     assert len(builds) == at
+
+
+def test_a_model_that_is_given_as_bytes_is_known_by_its_file(weights: Path) -> None:
+    """Else a run says that its options alone identify it, and a refusal cannot name the file."""
+    with identities_noted() as noted:
+        _, digest = content_of(weights)
+    assert [(dict(one.parts), dict(one.sizes)) for one in noted] == [({str(weights): digest}, {str(weights): 17})]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import binomtest
 
 import instar
-from instar.analysis.extent import Extent
+from instar.engine.extent import Extent
 from instar.report.findings import findings
 from instar.store import Store
 from instar.viewer.header import extent_words
@@ -23,7 +25,8 @@ from tests.viewer.conftest import MIRROR, opened, suite, total
 
 
 def words(answer: Any) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", answer.text)).split())
+    text = re.sub(r'<span class="whole">([^<]*)</span>', r"\1", answer.text)  # an interval, in the middle of a sentence
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
 def in_force(answer: Any) -> str:
@@ -127,6 +130,19 @@ def test_progress_is_that_of_the_whole_run_while_the_first_case_is_predicted(tmp
     assert Extent.of(Store(folder)) == Extent(18, 18, True)
 
 
+def test_pages_of_an_unfinished_run_say_so(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its gallery and its rates looked like those of a whole run, once no prediction had come for a while."""
+    monkeypatch.setattr(Extent, "of", classmethod(lambda cls, store: cls(30, 120, True)))
+    words = "is not finished: 30 of 120 predictions (25\u00a0%). What is shown is what was judged so far."
+    rule = "rule=mirror(h)%20%3D%3E%20poses"
+    client = opened(base / "poses", base / "steady")
+    for page in ("gallery?run=poses", "case?run=poses&case=00.png", f"rule?run=poses&{rule}"):
+        assert client.get(f"/{page}").text.count(words) == 1, page
+    assert client.get("/compare?a=poses&b=steady").text.count(words) == 2
+    monkeypatch.setattr(Extent, "of", classmethod(lambda cls, store: cls(120, 120, True)))
+    assert "is not finished" not in opened(base / "poses").get("/gallery?run=poses").text
+
+
 def test_the_time_left_is_estimated_from_the_pace_since_one_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,8 +167,9 @@ def test_the_time_left_is_estimated_from_the_pace_since_one_looks(
 def test_a_folder_of_an_earlier_version_says_of_what_its_progress_is(tmp_path: Path) -> None:
     data = write_scenes(tmp_path / "data", 2)
     instar.run(steady, suite("mirror(h)"), data, out=tmp_path / "run", workers=0, zones="none")
-    store = Store(tmp_path / "run")
-    store.write_manifest(replace(store.manifest(), planned=0))
+    manifest = tmp_path / "run" / "manifest.json"
+    values = {**json.loads(manifest.read_text("utf-8")), "planned": 0}  # which said that it is not known
+    manifest.write_text(json.dumps({name: values[name] for name in values.keys() - {"shard", "absent", "checksum"}}))
     watched = Watched(tmp_path / "run")
     watched.measure()
     assert extent_words(watched) == "4 of 4 predictions of the cases begun so far"
@@ -187,16 +204,17 @@ def test_findings_that_fail_cost_themselves_alone(base: Path, monkeypatch: pytes
 def test_a_case_shows_its_violated_rules_beside_the_source_and_the_others_folded(client: Any, base: Path) -> None:
     run = instar.open_run(base / "poses")
     limits, worst = run.thresholds(), dict[str, float]()
-    for row in run.verdicts().filter(case="00.png").iter_rows(named=True):
+    for row in run.verdicts().filter(pl.col("rule").is_in(run.changing_rules()), case="00.png").iter_rows(named=True):
         if row["severity"] is not None:
             worst[row["rule"]] = max(worst.get(row["rule"], 0.0), row["severity"])
     broken = sorted((rule for rule in worst if worst[rule] >= limits[rule]), key=lambda rule: -worst[rule])
     text = client.get("/case?run=poses&case=00.png").text
-    beside, folded = text.split('<details class="others"')
+    beside, folded, uncounted = text.split('<details class="others"')
     shown = [html.unescape(name) for name in re.findall(r"&amp;shown=([^\"&]+)", beside.partition('class="beside"')[2])]
     assert [one.replace("%20%3D%3E%20", " => ").replace("%20", " ") for one in shown] == broken and broken
     assert " open>" not in folded.partition("<summary>")[0] and "kept" in folded.partition("</summary>")[0]
     assert beside.count('side=source"') == 1  # once, not beside each rule
+    assert "4 rules that count in no rate" in uncounted  # identity, and three levels of a rule over many cases
 
 
 def test_differences_have_an_interval_and_p_with_the_name_of_the_test(client: Any) -> None:
@@ -209,3 +227,12 @@ def test_differences_have_an_interval_and_p_with_the_name_of_the_test(client: An
     low, high = re.search(r"\(([−+\d]+) to ([−+\d]+)\)", cells["B − A"]).groups()  # type: ignore[union-attr]
     assert int(low.replace("−", "-")) <= 100 * (only_b - only_a) / 12 <= int(high.replace("−", "-"))
     assert "McNemar's paired test, exact and two-sided" in html.unescape(text) and "Newcombe" in text and "Holm" in text
+
+
+@pytest.mark.parametrize("path", ["/?", "/gallery?run=poses&", "/compare?a=poses&b=steady&"])
+def test_a_threshold_that_is_none_is_said_and_not_passed_over(client: Any, path: str) -> None:
+    for given in ("abc", "-1", "nan"):
+        text = words(client.get(f"{path}threshold={given}"))
+        assert f"“{given}” is no threshold: give a number from 0 up, or ∞." in text
+    for given in ("", "0.5", "0,5", "∞", "inf"):
+        assert "is no threshold" not in words(client.get(f"{path}threshold={given}"))

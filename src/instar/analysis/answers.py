@@ -1,16 +1,18 @@
-"""Answers from which nothing can be told: nothing found that counts, and the same answer to every input."""
+"""Answers from which nothing can be told: nothing found that counts, the same answer to every input, and near ties."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
 from instar.engine import DEFAULT, SOURCE
 from instar.outputs import Output, output_kind
+from instar.outputs.shares import SMALLEST, gist, normalised
+from instar.store import of_cases
 
 if TYPE_CHECKING:
     from instar.analysis.run import Run
@@ -19,6 +21,13 @@ FEWEST = 3
 """Different inputs of which nobody expects the same answer."""
 CASES = 50
 """How many cases are compared where the first ones have the same answer."""
+TIES = 0.75
+"""The share of near ties from which on a run says nothing. It is high: where two labels are all there are, an image
+that shows both is a tie as well."""
+
+
+Idle = Literal["silent", "alike", "undecided"]
+"""What answers are from which nothing can be told: none that counts, one to every input, or near ties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +35,30 @@ class Answers:
     """What a run's answers leave to be judged.
 
     Of the `sources` that were answered, nothing counts in `empty`; `confidence` is the score from which on something
-    counts, None where nothing has one, and `highest` the best score there, None where there is none. `silent`: no input
-    at all has an answer that counts. `alike` is how many inputs were compared where all have one answer, else 0: the
-    very same, or the same in shares of the frame; `words` is what it says, None where it says nothing in words.
+    counts, None where nothing has one, and `highest_of_empty` the best score in those sources, None where they have
+    none. `silent`: no input at all has an answer that counts. `alike` is how many inputs were compared where all have
+    one answer, else 0: the very same, or the same in shares of the frame; `words` is what it says, None where it says
+    nothing in words. `normalised`: the coordinates look like shares of the frame, not like pixels. Of the `forgivable`
+    pairs, those of relations that know near ties, `forgiven` are such: the judging's options forgive nearly any other
+    answer there. `keeps`: a pair in which nothing is found on either side counts as kept.
     """
 
     sources: int
     empty: int
     silent: bool
     confidence: float | None = None
-    highest: float | None = None
+    highest_of_empty: float | None = None
     alike: int = 0
     words: str | None = None
+    normalised: bool = False
+    forgiven: int = 0
+    forgivable: int = 0
+    keeps: bool = False
+
+    @property
+    def undecided(self) -> bool:
+        """Whether so many pairs are near ties that rules which are kept say nothing."""
+        return bool(self.forgiven) and self.forgiven >= TIES * self.forgivable
 
 
 def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
@@ -57,13 +78,47 @@ def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
         None if highest is None else float(highest),  # type: ignore[arg-type]
         inputs,
         words,
+        _normalised(run),
+        *_forgiven(run, judging),
+        _keeps(run, judging),
     )
+
+
+def idle(run: Run, threshold: float | None = None, *, judging: str = DEFAULT) -> Idle | None:
+    """Why answers that violate no rule show nothing; None where they do, or where a rule is violated."""
+    answers = run.answers(judging)
+    if answers.silent:
+        return "silent"
+    if run.any_rule(threshold, judging=judging)["violated"] or run.over_cases(judging)["severity"].sum():
+        return None
+    return "alike" if answers.alike else "undecided" if answers.undecided else None
+
+
+def _forgiven(run: Run, judging: str) -> tuple[int, int]:
+    """How many judged pairs of the rules that change something are near ties, of relations that know such."""
+    bound = [one.relation.relation for one in run.bound_rules()]
+    measures = {relation.name: relation.forgiven for relation in bound if relation.forgiven}
+    if not measures or not run.severities(judging).judged:
+        return 0, 0
+    forgiven = judged = 0
+    for relation, measure in measures.items():
+        changed = pl.col("rule").is_in(run.changing_rules(relation)) & pl.col("severity").is_not_null()
+        for part in run.store.verdict_parts(judging, ["rule", "severity", measure]):
+            pairs = part.filter(changed)
+            judged += pairs.height
+            forgiven += int(pairs[measure].sum()) if measure in pairs.columns else 0
+    return forgiven, judged
 
 
 def _confidence(run: Run, judging: str) -> float | None:
     """The lowest confidence of the run's relations, under which nothing counts for any of them."""
     options = (run.judging(judging).of(one.relation.relation) for one in run.bound_rules())
     return min((float(each["confidence"]) for each in options if "confidence" in each), default=None)
+
+
+def _keeps(run: Run, judging: str) -> bool:
+    """Whether a relation of the run is judged so that finding nothing on either side is no gap, but kept."""
+    return any(run.judging(judging).of(one.relation.relation).get("empty") == "keep" for one in run.bound_rules())
 
 
 def _counted(run: Run, rows: pl.LazyFrame, confidence: float | None) -> pl.LazyFrame:
@@ -106,7 +161,7 @@ def _same(run: Run, cases: pl.Series) -> tuple[int, str | None]:
     """The inputs of some cases and the words of their answer, where all of them have the same."""
     manifest = run.manifest
     kind = output_kind(manifest.system.kind)
-    fine = (pl.col("status") == "ok") & pl.col("case").is_in(cases.implode())
+    fine = (pl.col("status") == "ok") & of_cases(cases)
     rows = run.store.whole(run.store.predictions(["case", "status", "width", "height", *kind.columns], where=fine))
     if rows["case"].n_unique() < FEWEST:
         return 0, None
@@ -116,16 +171,23 @@ def _same(run: Run, cases: pl.Series) -> tuple[int, str | None]:
         answer = kind.from_row(row, manifest.header)
         first = first or answer
         exact.add(repr([row[name] for name in kind.columns]))
-        relative.add(_gist(answer, (row["width"] or 1, row["height"] or 1)))
+        relative.add(gist(answer, (row["width"] or 1, row["height"] or 1)))
         if len(exact) > 1 and len(relative) > 1:
             return 0, None
     return rows.height, first.says() if first else None
 
 
-def _gist(answer: Output, size: tuple[int, int]) -> Hashable:
-    """What an answer says in shares of the frame, rounded; of a kind without places or facts nothing is left out."""
-    if marks := answer.marks():
-        return tuple((mark.label, str(np.round(mark.places / size, 3)), round(mark.score, 3)) for mark in marks)
-    if facts := answer.facts():
-        return tuple((name, round(fact, 3)) for name, fact in facts.items())
-    return repr(answer.row())
+def _normalised(run: Run) -> bool:
+    """Whether what was found in the sources of some cases, of a size that tells, lies in shares of the frame."""
+    kind = output_kind(run.manifest.system.kind)
+    if not kind.has_marks:
+        return False
+    fine = (pl.col("status") == "ok") & (pl.col("follow_up") == SOURCE)
+    large = pl.min_horizontal("width", "height") >= SMALLEST
+    rows = run.store.predictions(query=lambda every: every.filter(fine & large).select(*kind.columns).head(CASES))
+    places = [
+        mark.places
+        for row in run.store.whole(rows).iter_rows(named=True)
+        for mark in kind.from_row(row, run.manifest.header).marks()
+    ]
+    return bool(places) and normalised(np.concatenate(places))

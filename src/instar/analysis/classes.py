@@ -86,6 +86,8 @@ _ANY = pl.lit(None, pl.String).alias("rule")
 
 def _sure(table: pl.DataFrame) -> pl.DataFrame:
     """The rows whose class strays surely more often, with shares, intervals and p."""
+    if table.is_empty():  # most runs have no classes: they need not load the tests of chance
+        return pl.DataFrame(schema=SCHEMA)
     hits, count = (table[name].cast(pl.Int64).to_numpy() for name in ("strayed", "judged"))
     other_hits, other_count = table["hits"].to_numpy() - hits, table["every"].to_numpy() - count
     p: Sequence[float] = fisher_excess(hits, count, other_hits, other_count).tolist()

@@ -1,13 +1,16 @@
-"""What rules have in common: the family of their transformation, and the suite they are of."""
+"""What rules have in common: the family of their transformation, the suite they are of, and a table of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+import polars as pl
+
 from instar.engine import bound_rules
+from instar.outputs import output_kind
 from instar.registry import names
-from instar.relations import Rule
+from instar.relations import BoundRule, Rule, levels_of
 from instar.suites import named_suite, suite_pieces
 from instar.transforms.family import Step
 
@@ -42,3 +45,30 @@ def rules_by_suite(suites: Sequence[str], rules: Sequence[str], kind: str) -> di
     others = [rule for rule in rules if not any(rule in members for members in sets.values())]
     own = [piece for piece in pieces if piece not in sets]
     return {**sets, (" + ".join(own) if 0 < len(own) <= 3 else OTHERS): others} if others else sets
+
+
+def rules_table(
+    kind: str, bound: Sequence[BoundRule], units: Mapping[str, str], members: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """One row per rule, as `Run.rules` says. Where `members` are combined by a search, all others are what it tried."""
+    own = output_kind(kind).relation
+    many = [one for one in bound if one.relation.relation.over == "cases"]
+    levels, bounded = (
+        {level.id for one in many if one.relation.relation.responds is responds for level in levels_of(one, kind)}
+        for responds in (True, False)
+    )
+    tried = set() if members is None else {one.id for one in bound} - {*members}
+    rows = [
+        {
+            "rule": one.id,
+            "name": one.left if one.relation.relation.name == own else one.id,
+            "words": one.words,
+            "family": family_name(one),
+            "relation": one.relation.relation.name,
+            "unit": units[one.relation.relation.name],
+            "over": "level" if one.id in (levels - bounded) | tried else one.relation.relation.over,
+        }
+        for one in bound
+    ]
+    columns = "rule", "name", "words", "family", "relation", "unit", "over"
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))

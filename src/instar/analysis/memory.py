@@ -13,7 +13,7 @@ import polars as pl
 from instar.engine import DEFAULT, SOURCE, Key, Order, make_plan
 from instar.outputs import output_kind
 from instar.stats import randomisation_test
-from instar.store import KEY
+from instar.store import KEY, of_cases
 
 if TYPE_CHECKING:
     from instar.analysis.run import Run
@@ -100,7 +100,7 @@ def _distances(run: Run, cases: list[str]) -> dict[str, tuple[Distances, Distanc
     manifest = run.manifest
     kind = output_kind(manifest.system.kind)
     columns = [name for name in kind.columns if name not in kind.apart]
-    known = pl.col("case").is_in(cases) & (pl.col("status") == "ok")
+    known = of_cases(pl.Series(cases, dtype=pl.String)) & (pl.col("status") == "ok")
     rows = run.store.predictions(None if kind.has_marks else [*KEY, *columns], where=known)
     subjects = kind.subjects(rows, manifest.header) if kind.has_marks else None
     answers: list[Answer]

@@ -14,7 +14,7 @@ from instar.engine import chunks, evidence
 from instar.outputs import Row, Schema, output_kind
 from instar.relations import BoundRule, PartSeverities
 from instar.stats import binomial_excess, holm, wilson
-from instar.store import KEY
+from instar.store import KEY, of_cases
 
 if TYPE_CHECKING:
     from instar.analysis.run import Run
@@ -65,7 +65,8 @@ def part_matrix(run: Run, relation: str, judging: str) -> PartMatrix | None:
     matrix = run.severities(judging).only([one.id for one in rules])
     rules = [one for one in rules if one.id in matrix.rules]
     step = -(-len(rules) * len(matrix.cases) // MOST_PAIRS) or 1
-    taken = matrix.at(matrix.cases.is_not_null() & pl.Series(np.arange(len(matrix.cases)) % step == 0))
+    # by their ids, so that it does not matter in which order they were asked
+    taken = matrix.at(matrix.cases.is_in(matrix.cases.drop_nulls().sort().gather_every(step).implode()))
     names, parts = dict[str, str](), [dict[str, Floats]() for _ in rules]
     for number, some in _severities(run, rules, taken.cases, judging):
         names |= dict(zip(some.names, some.twins, strict=True))
@@ -90,14 +91,19 @@ def _severities(
     """What the rules, by number, say of the parts in these cases."""
     kind, options = output_kind(run.manifest.system.kind), run.judging(judging)
     columns = (*KEY, "status", "message", "width", "height", "warp", "regions", *kind.columns)
-    taken = pl.col("case").is_in(cases.implode())
-    for part in chunks(run.store):
-        rows = run.store.predictions(columns, where=part & taken)
-        for number, rule in enumerate(rules):
-            parts = rule.relation.relation.parts
+    taken = of_cases(cases)
+    alike: dict[str, dict[str, int]] = {}
+    for number, rule in enumerate(rules):
+        alike.setdefault(rule.relation.id, {})[rule.transformations[0].id] = number
+    for piece in chunks(run.store, taken):
+        rows = piece.predictions(columns)
+        for numbers in alike.values():
+            members = [rules[number] for number in numbers.values()]
+            parts = members[0].relation.relation.parts
             assert parts is not None
-            seen, _ = evidence([rule], rows, pl.DataFrame(), run.manifest, options)
-            yield from ((number, some) for some in parts(seen))
+            seen, _ = evidence(members, rows, pl.DataFrame(), run.manifest, options)
+            for some in parts(seen):
+                yield from ((numbers[name], one) for name, one in some.by_follow_up().items())
 
 
 def _fill(by_name: dict[str, Floats], some: PartSeverities, cases: pl.Series) -> None:

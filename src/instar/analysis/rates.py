@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypedDict
 
@@ -15,6 +16,7 @@ from instar.analysis.severities import (
     NOT_APPLICABLE,
     NOTHING_FOUND,
     OK,
+    Severities,
     Verdicts,
     has_nothing,
     severities,
@@ -77,12 +79,14 @@ def rates(
     alphas: Mapping[str, float] | None = None,
     confidence: float = 0.95,
 ) -> pl.DataFrame:
-    """Per rule: how many pairs were judged and violated, the rate with its Wilson interval, and what was not judged.
+    """Per rule: how many pairs were judged and violated, the rate with its interval (Wilson's, or
+    one that holds at every look), and what was not judged.
 
     `thresholds` gives each rule's threshold; a rule in `alphas` is violated where its test's p is at most that.
     Rates are over what was judged. Pairs in which nothing was found in either input, pairs that are not applicable and
     pairs that failed are counted for themselves. `kinds` lists how many of the violations are of each kind, most
-    frequent first. `by` says what of a frame counts as one; a matrix is counted by its columns.
+    frequent first; `worst_without_kind` is the highest severity of the violations that are of none. `by` says what of a
+    frame counts as one; a matrix is counted by its columns.
     """
     matrix = severities(verdicts, by=by).only(list(thresholds))
     hit = matrix.violated(thresholds, alphas)
@@ -102,13 +106,15 @@ def rates(
             "kinds": pl.Series(
                 [_counted(row, matrix.kinds) for row in np.where(hit, matrix.kind, 0)], dtype=pl.List(KIND)
             ),
+            "worst_without_kind": np.where(hit & (matrix.kind == 0), matrix.severity, -1.0).max(1, initial=-1.0),
             "nothing_found": (matrix.status == NOTHING_FOUND).sum(1),
             "not_applicable": (matrix.status == NOT_APPLICABLE).sum(1),
             "failed": (matrix.status == FAILED).sum(1),
         }
     )
     first = ("rule", "threshold", "judged", "violated", "rate", "low", "high")
-    rated = _with_rate(table, confidence).with_columns(worst=pl.when(pl.col("judged") > 0).then("worst"))
+    worst = pl.col("worst", "worst_without_kind")
+    rated = _with_rate(table, matrix, confidence).with_columns(pl.when(worst >= 0).then(worst))
     return rated.select(*first, pl.exclude(first))
 
 
@@ -143,9 +149,9 @@ def judged_pairs(verdicts: Verdicts, rules: Sequence[str]) -> Judged:
     }
 
 
-def _with_rate(table: pl.DataFrame, confidence: float = 0.95) -> pl.DataFrame:
+def _with_rate(table: pl.DataFrame, of: Severities, confidence: float = 0.95) -> pl.DataFrame:
     """Rates with their intervals from the columns `violated` and `judged`."""
-    ends = [wilson(hits, tries, confidence) for hits, tries in table.select("violated", "judged").iter_rows()]
+    ends = [of.bounds(hits, tries, confidence) for hits, tries in table.select("violated", "judged").iter_rows()]
     rate = pl.when(pl.col("judged") > 0).then(pl.col("violated") / pl.col("judged"))
     return table.with_columns(
         rate=rate,
@@ -165,7 +171,9 @@ def any_rule(
     chosen = severities(verdicts).only(list(thresholds))
     matrix = chosen.per_case()
     empty = judged_pairs(chosen, chosen.rules)["empty"]
-    return rated(int(matrix.violated(thresholds, alphas).any(0).sum()), len(matrix.cases), confidence, empty)
+    hits, count = int(matrix.violated(thresholds, alphas).any(0).sum()), len(matrix.cases)
+    low, high = matrix.bounds(hits, count, confidence)
+    return {**rated(hits, count, confidence, empty), "low": low, "high": high}
 
 
 def rated(hits: int, count: int, confidence: float = 0.95, empty: int = 0) -> AnyRule:
@@ -210,32 +218,67 @@ def curve(verdicts: Verdicts, grid: Sequence[float]) -> pl.DataFrame:
         },
         schema={"threshold": pl.Float64, "judged": pl.Int64, "violated": pl.Int64},
     )
-    return _with_rate(table)
+    return _with_rate(table, matrix)
 
 
+_ORDER = {"nothing found": NOTHING_FOUND, "not applicable": NOT_APPLICABLE}
+"""Which status a pair has whose targets have several: the highest, and a failure before all."""
 UNJUDGED = ("case", "rule", "severity", "status", "reason")
 """What is read of verdicts to say why pairs have no severity."""
 
 
 def unjudged_pairs(verdicts: Iterable[pl.DataFrame], rules: Sequence[str]) -> pl.DataFrame:
     """Why pairs of these rules have no severity, most frequent first: status, reason, how many pairs and rules, an
-    example."""
+    example. Why rules do not apply is one reason where only its numbers differ, with the least and the greatest.
+
+    A pair counts once, as in every rate: where its targets have several reasons, under that which most pairs have.
+    """
     bare = [
-        part.filter(
-            pl.col("severity").is_null().all().over("case", "rule")
-            & pl.col("case").is_not_null()
-            & pl.col("rule").is_in(rules)
-        )
+        part.filter(pl.col("severity").is_null() & pl.col("case").is_not_null() & pl.col("rule").is_in(rules))
+        .join(part.filter(pl.col("severity").is_not_null()), on=["case", "rule"], how="anti", maintain_order="left")
         .with_columns(shown_status())
         .unique(["case", "rule", "status", "reason"], maintain_order=True)
         for part in verdicts
     ]
+    pairs = pl.concat(bare or [pl.DataFrame(schema=dict.fromkeys(UNJUDGED, pl.String))])
+    inapplicable = pl.col("status") == "not applicable"  # numbers in what failed may be codes
+    ranges = _with_ranges(pairs.filter(inapplicable)["reason"].drop_nulls().unique().sort())
     return (
-        pl.concat(bare or [pl.DataFrame(schema=dict.fromkeys(UNJUDGED, pl.String))])
+        pairs.with_columns(pl.when(inapplicable).then(pl.col("reason").replace(ranges)).otherwise("reason"))
+        .unique(["case", "rule", "status", "reason"], maintain_order=True)
+        .with_columns(
+            order=pl.col("status").replace_strict(_ORDER, default=FAILED, return_dtype=pl.UInt8),
+            alike=pl.len().over("status", "reason"),
+        )
+        .sort("order", "alike", descending=True, maintain_order=True)
+        .unique(["case", "rule"], keep="first", maintain_order=True)
         .group_by("status", "reason")
         .agg(pairs=pl.len(), rules=pl.col("rule").n_unique(), case=pl.col("case").first(), rule=pl.col("rule").first())
         .sort("pairs", "status", "reason", descending=[True, False, False], nulls_last=True)
     )
+
+
+_NUMBER = re.compile(r"(?<![\w.,/])\d+(?:\.\d+)?(?=[\s%;:]|,? |$)", re.ASCII)
+"""A number in a sentence; not one in a name, as of a file."""
+
+
+def _with_ranges(reasons: Iterable[str]) -> dict[str, str]:
+    """Each reason as it reads together with those that differ from it in numbers alone.
+
+    >>> _with_ranges(["it covers 8 % of 3", "it covers 24 % of 3", "there is no 3rd object"])["it covers 8 % of 3"]
+    'it covers 8 to 24 % of 3'
+    """
+    alike: dict[str, list[str]] = {}
+    for reason in reasons:
+        alike.setdefault(_NUMBER.sub("0", reason), []).append(reason)
+    words: dict[str, str] = {}
+    for group in alike.values():
+        columns = zip(*(_NUMBER.findall(reason) for reason in group), strict=True)
+        ends = [(min(column, key=float), max(column, key=float)) for column in columns]
+        between = _NUMBER.split(group[0])
+        numbers = [low if low == high else f"{low} to {high}" for low, high in ends]
+        words |= dict.fromkeys(group, "".join(map("".join, zip(between, [*numbers, ""], strict=True))))
+    return words
 
 
 def noise(verdicts: Verdicts, identity: Mapping[str, str]) -> pl.DataFrame:

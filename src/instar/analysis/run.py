@@ -1,52 +1,50 @@
 """A run to look at: its folder, and every question one can ask of it."""
 
+# A long file, because whatever is asked of a run is one short method of it, and no method has logic of its own.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import polars as pl
 
-from instar.analysis.answers import Answers, answers_of
+from instar.analysis.answers import Answers
 from instar.analysis.classes import SCHEMA as STRAYING_CLASSES
 from instar.analysis.classes import class_severities, straying_classes
 from instar.analysis.coverage import coverage, violated_counts
-from instar.analysis.families import family_name, rules_by_suite
+from instar.analysis.families import rules_by_suite, rules_table
+from instar.analysis.kept import kept_answers, kept_parts, kept_severities, kept_unjudged
 from instar.analysis.parts import SCHEMA as STRAYING
-from instar.analysis.parts import PartMatrix, part_matrix, straying_parts
-from instar.analysis.rates import (
-    UNJUDGED,
-    AnyRule,
-    Judged,
-    any_rule,
-    by_case,
-    curve,
-    group_rates,
-    judged_pairs,
-    noise,
-    rates,
-    unjudged_pairs,
-)
+from instar.analysis.parts import PartMatrix, straying_parts
+from instar.analysis.rates import AnyRule, Judged, any_rule, by_case, curve, group_rates, judged_pairs, noise, rates
 from instar.analysis.rejections import COLUMNS as TESTED
 from instar.analysis.rejections import LEVEL, rejections
 from instar.analysis.selection import costs, selected
 from instar.analysis.severities import COLUMNS, Severities, group_of, severities
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
+from instar.analysis.summary import summary
 from instar.analysis.worst import worst_in_turn
 from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging, unloaded_code
-from instar.outputs import output_kind
-from instar.registry import loaded_names, loaded_object
-from instar.relations import BoundRule, levels_of, named_rule
+from instar.registry import later_object, loaded_names, loaded_object
+from instar.relations import BoundRule, named_rule
 from instar.spelling import unknown
-from instar.store import Manifest, Store
+from instar.store import Manifest, Store, of_cases
 from instar.suites import default_suite
+from instar.suites.grid import PANEL
+
+if TYPE_CHECKING:
+    from instar.analysis.boundary import Boundary
+    from instar.report.cells import Pairs
 
 T = TypeVar("T")
 
+CELLS = "instar.report.cells"
+"""Where is written what a notebook shows of a run."""
 ANY = "any rule"
 """The group of all rules of a relation."""
 
@@ -58,6 +56,15 @@ class Run:
     store: Store
     outcome: Outcome | None = None
     _memo: dict[Hashable, tuple[object, object]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return summary(self)
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: what was found, the rates, the worst pairs. Made by the report, which is found by its
+        name: nothing here may import it."""
+        page: str | None = later_object(f"{CELLS}:run_html")(self)
+        return page
 
     @property
     def folder(self) -> Path:
@@ -77,7 +84,10 @@ class Run:
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns, kept on this object until the run has further predictions or needs."""
-        state = self.store.state("predictions"), self.store.state("needs")
+        return self._kept(key, (self.store.state("predictions"), self.store.state("needs")), make)
+
+    def _kept(self, key: Hashable, state: object, make: Callable[[], T]) -> T:
+        """What `make` returned when `state` was this, or returns now."""
         if key not in self._memo or self._memo[key][0] != state:
             self._memo[key] = state, make()
         return cast(T, self._memo[key][1])
@@ -96,6 +106,12 @@ class Run:
         if judging == DEFAULT or self.store.judging_info(judging) is not None:
             judge(self.store, self.judging(judging).options)
 
+    def _judged_parts(self, judging: str) -> tuple[int, int] | None:
+        """Which parts hold the verdicts of a judging, once they are up to date: they change with every judging anew."""
+        self._up_to_date(judging)
+        info = self.store.judging_info(judging)
+        return info.parts if info else None
+
     def verdicts(self, judging: str = DEFAULT, **options: object) -> pl.DataFrame:
         """Severities, one row per case, target and rule; judged first where they are not up to date."""
         if options:
@@ -111,16 +127,25 @@ class Run:
 
         With `group` only the targets of that landmark group (`left_hand`) count.
         """
-        self._up_to_date(judging)
-        info = self.store.judging_info(judging)
+        numbers = self._judged_parts(judging)
 
         def make() -> Severities:
             if group is not None and group not in self.groups(judging):
                 raise unknown("landmark group of this run", group, self.groups(judging))
-            parts = self.store.verdict_parts(judging, COLUMNS)
-            return severities(parts, rules=self.manifest.rules, by=by, group=group)
+            if by == "case" and group is None:
+                matrix = kept_severities(self, judging)
+            else:
+                parts = self.store.verdict_parts(judging, COLUMNS)
+                matrix = severities(parts, rules=self.manifest.rules, by=by, group=group)
+            return replace(matrix, looked=self.manifest.until is not None and not self.searched)
 
-        return self.cached(("severities", judging, by, group, info.parts if info else None), make)
+        return self.cached(("severities", judging, by, group, numbers), make)
+
+    @property
+    def searched(self) -> bool:
+        """Whether cases were asked about single levels, to find their limits: then rates of rules are not those of
+        all."""
+        return self.manifest.until is not None and PANEL in self.manifest.panels
 
     def groups(self, judging: str = DEFAULT) -> list[str]:
         """The landmark groups (parts) that verdicts are about, where subjects have several."""
@@ -137,9 +162,7 @@ class Run:
         """The rules of the run, parsed, with their relations."""
         manifest = self.manifest
         state = manifest.rules, manifest.system.kind, loaded_names()
-        if self._memo.get("rules", (None,))[0] != state:
-            self._memo["rules"] = state, bound_rules(manifest.rules, manifest.system.kind)
-        return cast("tuple[BoundRule, ...]", self._memo["rules"][1])
+        return self._kept("rules", state, lambda: bound_rules(manifest.rules, manifest.system.kind))
 
     def unloaded(self) -> list[str]:
         """The functions of others that make follow-ups of this run and were not loaded: the run names them, and the
@@ -162,31 +185,15 @@ class Run:
         The family is that of its transformation, or the zone that it changes.
 
         `over` is what it is judged over: one case, many cases, or one case as a level of a rule over many cases whose
-        answers must change with the level. A level is no rule of its own: it counts in no headline.
+        answers must change with the level. A level is no rule of its own: it counts in no headline. Nor is a
+        combination that a search tried, which is a level, too: it was chosen because it breaks answers.
         """
-        kind = self.manifest.system.kind
-        own = output_kind(kind).relation
-        bound = self.bound_rules()
-        many = [one for one in bound if one.relation.relation.over == "cases"]
-        levels, bounded = (
-            {level.id for one in many if one.relation.relation.responds is responds for level in levels_of(one, kind)}
-            for responds in (True, False)
+        kind, bound, units = self.manifest.system.kind, self.bound_rules(), self.units(judging)
+        search = self.manifest.search
+        members = None if search is None else search.members
+        return self._kept(
+            ("rules", judging), (kind, bound, units, members), lambda: rules_table(kind, bound, units, members)
         )
-        units = self.units(judging)
-        rows = [
-            {
-                "rule": one.id,
-                "name": one.left if one.relation.relation.name == own else one.id,
-                "words": one.words,
-                "family": family_name(one),
-                "relation": one.relation.relation.name,
-                "unit": units[one.relation.relation.name],
-                "over": "level" if one.id in levels - bounded else one.relation.relation.over,
-            }
-            for one in bound
-        ]
-        columns = "rule", "name", "words", "family", "relation", "unit", "over"
-        return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
 
     def grids(self) -> dict[str, tuple[float, ...]]:
         """The thresholds that each relation is looked at with."""
@@ -212,12 +219,17 @@ class Run:
             fixed = relation.over == "cases"  # a threshold in body lengths says nothing about a correlation
             own = named.get(one.id, named.get(one.left, named.get("*", relation.threshold)))
             limits[one.id] = float(own if threshold is None or fixed else threshold)
+        if self.manifest.search is not None:  # what it tried has the highest threshold of them
+            members = {rule: limits[rule] for rule in self.manifest.search.members if rule in limits}
+            limits = {
+                rule: members.get(rule, max([*members.values()], default=limit)) for rule, limit in limits.items()
+            }
         return limits
 
-    def _limits(self, threshold: float | None = None) -> dict[str, float]:
-        """The same, of all that are rules of their own: without levels."""
+    def _limits(self, threshold: float | None = None, relation: str | None = None) -> dict[str, float]:
+        """The same, of the rules that change something."""
         limits = self.thresholds(threshold)
-        return {one: limits[one] for one in self.rules().filter(pl.col("over") != "level")["rule"]}
+        return {rule: limits[rule] for rule in self.changing_rules(relation)}
 
     def alphas(self, p: float | None) -> dict[str, float]:
         """The level of significance of every rule whose relation is a test; none where p is None."""
@@ -292,9 +304,7 @@ class Run:
         group: str | None = None,
     ) -> AnyRule:
         """The share of cases that violate at least one rule (identity is none), with its 95 % interval."""
-        limits = self.thresholds(threshold)
-        changing = {rule: limits[rule] for rule in self.changing_rules()}
-        return any_rule(self.severities(judging, group=group), changing, alphas=self.alphas(p))
+        return any_rule(self.severities(judging, group=group), self._limits(threshold), alphas=self.alphas(p))
 
     def judged(self, judging: str = DEFAULT, *, group: str | None = None) -> Judged:
         """What became of the pairs, without identity: judged, nothing found in either input, not applicable, failed."""
@@ -302,11 +312,11 @@ class Run:
 
     def answers(self, judging: str = DEFAULT) -> Answers:
         """What can be told from the answers alone: in how many inputs nothing counts, whether all have one answer."""
-        return self.cached(("answers", judging), lambda: answers_of(self, judging))
+        return self.cached(("answers", judging), lambda: kept_answers(self, judging))
 
     def part_matrix(self, relation: str, judging: str = DEFAULT) -> PartMatrix | None:
         """Severities of the parts that a relation's verdicts are made of; None where they have none."""
-        return self.cached(("parts", relation, judging), lambda: part_matrix(self, relation, judging))
+        return self.cached(("parts", relation, judging), lambda: kept_parts(self, relation, judging))
 
     def straying_parts(self, threshold: float | None = None, *, judging: str = DEFAULT) -> pl.DataFrame:
         """Parts (landmarks) that stray surely more often than the pairs they belong to are violated, most first.
@@ -320,10 +330,8 @@ class Run:
 
     def class_severities(self, relation: str, judging: str = DEFAULT) -> pl.DataFrame:
         """How far each class strays in each case, under each rule of a relation; no row where it knows no classes."""
-        self._up_to_date(judging)
-        info = self.store.judging_info(judging)
+        key = "classes", relation, judging, self._judged_parts(judging)
         relations = {one.relation.relation.name: one.relation.relation for one in self.bound_rules()}
-        key = "classes", relation, judging, info.parts if info else None
         return self.cached(key, lambda: class_severities(self, relations[relation], judging))
 
     def straying_classes(self, threshold: float | None = None, *, judging: str = DEFAULT) -> pl.DataFrame:
@@ -383,9 +391,7 @@ class Run:
         self, threshold: float | None = None, *, relation: str | None = None, judging: str = DEFAULT
     ) -> pl.DataFrame:
         """How far each rule covers each other one: of the cases that violate `of`, the share that violates `by`."""
-        limits = self.thresholds(threshold)
-        changing = {rule: limits[rule] for rule in self.changing_rules(relation)}
-        return coverage(self.severities(judging), changing)
+        return coverage(self.severities(judging), self._limits(threshold, relation))
 
     def violated_counts(
         self,
@@ -448,7 +454,8 @@ class Run:
         What violates its rule comes first, as the column `violated` says; ∞ and finite severities alternate, and the
         rules take turns, so that no rule and no case stands before all others.
         """
-        chosen = (self.changing_rules() or list(self._limits())) if rule is None else [self.rule_id(rule)]
+        others = self.rules().filter(pl.col("over") != "level")["rule"].to_list()
+        chosen = (self.changing_rules() or others) if rule is None else [self.rule_id(rule)]
         matrix = self.severities(judging, group=group).only(chosen)
         if case is not None:
             if case not in matrix.cases:
@@ -459,30 +466,48 @@ class Run:
         pairs = worst_in_turn(matrix, count, limits, families=families, alphas=alphas)
         return self.verdicts_of(pairs, judging=judging, group=group).with_columns(pairs["violated"])
 
+    def pairs(
+        self,
+        verdicts: pl.DataFrame | int = 6,
+        *,
+        threshold: float | None = None,
+        judging: str = DEFAULT,
+        dataset: str | Path | None = None,
+    ) -> Pairs:
+        """So many of the worst pairs, or those of some rows of `worst()` or `verdicts()`, drawn: a notebook shows them.
+
+        `dataset` says where the images are now, if they are no longer where they were.
+        """
+        drawn: Pairs = later_object(f"{CELLS}:pairs")(
+            self, verdicts, threshold=threshold, judging=judging, dataset=dataset
+        )
+        return drawn
+
     def verdicts_of(self, pairs: pl.DataFrame, *, judging: str = DEFAULT, group: str | None = None) -> pl.DataFrame:
         """The worst verdict of each pair of a `case` and a `rule`, in their order, with all its columns."""
         keys = pairs.select("case", "rule")
-        rows = self._picked(judging, lambda part: part.join(keys, on=["case", "rule"], how="semi"))
+        rows = self.store.verdicts(judging, of_cases(keys["case"])).join(keys, on=["case", "rule"], how="semi")
         rows = rows if group is None else rows.filter(group_of() == group)
         return keys.join(by_case(rows), on=["case", "rule"], maintain_order="left").select(rows.columns)
 
     def over_cases(self, judging: str = DEFAULT) -> pl.DataFrame:
         """The verdicts of rules over many cases."""
         self._up_to_date(judging)
-        return self._picked(judging, lambda part: part.filter(pl.col("case").is_null()))
+        return self.store.verdicts(judging, pl.col("case").is_null())
 
-    def _picked(self, judging: str, pick: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-        """Some verdicts of a judging, read part by part."""
-        parts = [pick(part) for part in self.store.verdict_parts(judging)]
-        return pl.concat(parts, how="diagonal") if parts else self.store.verdicts(judging)
+    def boundary(self, threshold: float | None = None, *, judging: str = DEFAULT) -> Boundary:
+        """The limits that a search found: how far each case can be changed before its answer breaks."""
+        from instar.analysis.boundary import boundary_of
+
+        return boundary_of(self, threshold=threshold, judging=judging)
 
     def unjudged(self, judging: str = DEFAULT) -> pl.DataFrame:
         """Why pairs have no severity, most frequent first: status, reason, how many pairs and rules, an example.
 
         A pair of which any target was judged is not among them; nor are pairs of identity, which count in no rate.
         """
-        self._up_to_date(judging)
-        return unjudged_pairs(self.store.verdict_parts(judging, UNJUDGED), self.changing_rules())
+        key = "unjudged", judging, self._judged_parts(judging)
+        return self.cached(key, lambda: kept_unjudged(self, judging))
 
     def _identity(self) -> dict[str, str]:
         """The rule that changes nothing, by relation."""

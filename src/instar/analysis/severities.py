@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.relations import NOTHING_FOUND as NOTHING_FOUND_REASON
+from instar.stats import sequence_bounds, wilson
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -50,6 +51,8 @@ class Severities:
     `severity` (rules, cases) is NaN where there is none; `status` says why (nothing found in either
     input, not applicable, failed, absent).
     `kind` indexes `kinds` and is 0 for no kind; `p` is that of the relation's test, NaN where there is none.
+    `looked` says that what the answers were decided when to stop asking, rule by rule: then only intervals hold that
+    hold at every look, and a case counts for several rules together only where it was asked about under all of them.
     A million cells take ten megabytes.
     """
 
@@ -60,6 +63,16 @@ class Severities:
     kind: npt.NDArray[np.uint8]
     kinds: tuple[str, ...]
     p: Floats | None = None
+    looked: bool = False
+
+    def bounds(self, hits: int, count: int, confidence: float = 0.95) -> tuple[float, float]:
+        """The interval of a share of the cases."""
+        return (sequence_bounds if self.looked else wilson)(hits, count, confidence)
+
+    def counted(self) -> Bools:
+        """Which columns count for all these rules together."""
+        judged = np.asarray((~np.isnan(self.severity)).any(0))
+        return judged & (self.status != ABSENT).all(0) if self.looked else judged
 
     def only(self, rules: Sequence[str]) -> Severities:
         """Only these rules, in this order; those without verdicts are left out."""
@@ -77,7 +90,8 @@ class Severities:
         self, rules: tuple[str, ...], cases: pl.Series, at: npt.NDArray[np.int64] | tuple[slice, Bools]
     ) -> Severities:
         p = None if self.p is None else self.p[at]
-        return Severities(rules, cases, self.severity[at], self.status[at], self.kind[at], self.kinds, p)
+        kept = self.severity[at], self.status[at], self.kind[at]
+        return Severities(rules, cases, *kept, self.kinds, p, self.looked)
 
     @property
     def judged(self) -> int:
@@ -87,9 +101,9 @@ class Severities:
     def per_case(self) -> Severities:
         """Without the verdicts of rules over many cases, and without cases that have no severity under any rule."""
         cases = self.cases.is_not_null()
-        rules = (self.status[:, cases.to_numpy()] != ABSENT).any(1)
-        judged = cases & pl.Series((~np.isnan(self.severity)).any(0))
-        return self.only([rule for rule, there in zip(self.rules, rules, strict=True) if there]).at(judged)
+        there = (self.status[:, cases.to_numpy()] != ABSENT).any(1)
+        kept = self.only([rule for rule, some in zip(self.rules, there, strict=True) if some])
+        return kept.at(cases & pl.Series(kept.counted()))
 
     def violated(self, thresholds: Mapping[str, float], alphas: Mapping[str, float] | None = None) -> Bools:
         """Which cells violate their rule's threshold; where a rule has a level of significance its test decides."""
@@ -154,14 +168,21 @@ class Numbers:
         self._place: dict[str | None, int] = {text: number for number, text in enumerate(known)}
 
     def __call__(self, texts: pl.Series) -> npt.NDArray[np.int64]:
+        ends = texts.rle_id()
+        if len(texts) and 4 * (int(ends[-1]) + 1) < len(texts):  # as of a case under all its rules
+            runs = texts.rle().struct.unnest()
+            return np.repeat(self._numbered(runs["value"]), runs["len"].to_numpy())
+        return self._numbered(texts)
+
+    def _numbered(self, texts: pl.Series) -> npt.NDArray[np.int64]:
         different = texts.unique(maintain_order=True)
-        for text in different:
+        for text in different.to_list():
             if text not in self._place:
                 self._place[text] = len(self.known)
                 self.known.append(text)
         there = different.drop_nulls()
         local = texts.cast(pl.Enum(there)).to_physical().fill_null(len(there)).to_numpy()
-        code = np.array([*(self._place[text] for text in there), self._place.get(None, -1)], np.int64)
+        code = np.array([*(self._place[text] for text in there.to_list()), self._place.get(None, -1)], np.int64)
         return np.asarray(code[local])
 
 

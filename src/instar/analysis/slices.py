@@ -54,7 +54,8 @@ def described(cases: pl.DataFrame, subjects: pl.DataFrame | None = None) -> pl.D
 def _attributes(texts: pl.Series) -> pl.DataFrame:
     """The user's attributes, one column each: of truth values or of numbers where all are, else of texts. Lists and
     objects are no slices."""
-    rows = [json.loads(text) if text else {} for text in texts]
+    known: dict[str | None, dict[str, Any]] = {text: json.loads(text) if text else {} for text in texts.unique()}
+    rows = [known[text] for text in texts]
     names = dict.fromkeys(name for row in rows for name in row)
     columns = (_column(name, [row.get(name) for row in rows]) for name in names)
     return pl.DataFrame([column for column in columns if column is not None])
@@ -126,7 +127,7 @@ def _short(number: float) -> str:
 
 
 def _slice(name: str, value: str, inside: Flags, fails: Flags) -> list[Row]:
-    if min(inside.sum(), (~inside).sum()) < LEAST:
+    if min(inside.sum(), (~inside).sum()) < LEAST or fails.all() or not fails.any():
         return []
     table = [int((a & b).sum()) for a in (inside, ~inside) for b in (fails, ~fails)]
     difference = table[0] / (table[0] + table[1]) - table[2] / (table[2] + table[3])

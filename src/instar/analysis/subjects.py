@@ -47,8 +47,8 @@ def _places(run: Run) -> pl.DataFrame | None:
     kind = output_kind(manifest.system.kind)
     frames = [pl.DataFrame(schema={"case": pl.String, **_PLACES})]
     first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    for part in chunks(run.store):
-        rows = run.store.predictions(["case", "width", "height", *kind.columns], where=part & first)
+    for piece in chunks(run.store, first):
+        rows = piece.predictions(["case", "width", "height", *kind.columns], where=first)
         subjects = kind.subjects(rows, manifest.header)
         if subjects is None:
             return None

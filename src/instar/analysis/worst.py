@@ -34,7 +34,8 @@ def worst_in_turn(
     finite severities alternate, since either alone would hide the other; then comes the family of which the fewest
     were taken, then the highest severity in units of its rule's threshold, then the rule that is violated most often.
     It gives its worst pair; one of a case that was taken less often goes before it where it is at least half as bad,
-    then one of a kind (*lost*, *invented*) that was.
+    then one of a kind (*lost*, *invented*) that was. Equal severities come by their cases' ids, in whatever order the
+    cases are stored, and asking for more pairs changes none of the first.
     """
     matrix = severities.per_case()
     violated = matrix.violated(thresholds, alphas)
@@ -42,10 +43,11 @@ def worst_in_turn(
     units = np.array([thresholds[rule] or 1.0 for rule in matrix.rules]).reshape(-1, 1)
     groups = [(families or {}).get(rule, rule) for rule in matrix.rules]
     turns = _Turns(matrix.severity / units, matrix.kind, groups, violated.sum(1))
-    turns.take([_queues(matrix.severity, violated & part, count) for part in (alone, ~alone)], count)
+    place = matrix.cases.rank("ordinal").to_numpy()
+    turns.take([_queues(matrix.severity, violated & part, place, count) for part in (alone, ~alone)], count)
     if len(turns.taken) < count:
         strays = (matrix.severity > 0) & ~violated
-        turns.take([_queues(matrix.severity, strays & part, count) for part in (alone, ~alone)], count)
+        turns.take([_queues(matrix.severity, strays & part, place, count) for part in (alone, ~alone)], count)
     rows, columns = (np.array([pair[side] for pair in turns.taken], np.int64) for side in (0, 1))
     names = pl.Series([matrix.rules[row] for row in rows], dtype=pl.String)
     return pl.DataFrame(
@@ -93,15 +95,16 @@ class _Turns:
         return *times, -float(self.severity[row, column]), -int(self.violated[row])
 
 
-def _queues(severity: Floats, pairs: Bools, count: int) -> Queues:
-    """The columns of these pairs by row, worst first; at most so many of each."""
-    queues = {row: _highest(severity[row], np.flatnonzero(pairs[row]), count) for row in range(len(severity))}
+def _queues(severity: Floats, pairs: Bools, place: npt.NDArray[np.uint32], count: int) -> Queues:
+    """The columns of these pairs by row, worst first, equals by their place; as many of each as may be looked at."""
+    most = count + AHEAD if count else 0
+    queues = {row: _highest(severity[row], np.flatnonzero(pairs[row]), place, most) for row in range(len(severity))}
     return {row: queue for row, queue in queues.items() if queue}
 
 
-def _highest(severity: Floats, columns: npt.NDArray[np.int64], count: int) -> list[int]:
+def _highest(severity: Floats, columns: npt.NDArray[np.int64], place: npt.NDArray[np.uint32], count: int) -> list[int]:
     if 0 < count < len(columns):  # a run may have a million cases
         least = np.partition(severity[columns], -count)[-count]
         columns = columns[severity[columns] >= least]
-    ranked: list[int] = columns[np.argsort(-severity[columns], kind="stable")][:count].tolist()
+    ranked: list[int] = columns[np.lexsort((place[columns], -severity[columns]))][:count].tolist()
     return ranked

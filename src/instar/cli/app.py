@@ -13,27 +13,43 @@ import typer
 from typer.core import TyperGroup
 
 from instar import __version__
-from instar.cli import checking, exchange, judging, listing, looking, models, repairing, running
-from instar.cli.printing import visible_streams
+from instar.cli import (
+    boundary,
+    checking,
+    deciding,
+    exchange,
+    judging,
+    listing,
+    looking,
+    marking,
+    merging,
+    models,
+    repairing,
+    running,
+    searching,
+)
+from instar.cli.printing import flags_spelled, visible_streams
 from instar.registry import BrokenPlugin, find, names
+from instar.remote import Advisory
 
 TASKS = "Tasks"
 MORE = "More"
 # fmt: off
 COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "Run": {"run": running.run, "judge": judging.judge},
+    "Run": {"run": running.run, "boundary": boundary.boundary, "judge": judging.judge},
     "Look": {
         "show": looking.show, "tables": looking.tables, "report": looking.report, "view": looking.view,
         "draw": looking.draw,
     },
+    "Decide": {"compare": deciding.compare, "gate": deciding.gate},
     "Check": {"check": checking.check},
     "List": {
         "rules": listing.rules, "suites": listing.suites, "systems": listing.systems, "datasets": listing.datasets,
     },
     MORE: {
-        "preview": checking.preview, "select": looking.select, "slices": looking.slices,
-        "export": exchange.export_inputs, "import": exchange.import_outputs, "numerics": checking.numerics,
-        "repair-run": repairing.repair_run,
+        "preview": checking.preview, "search": searching.search, "select": looking.select, "slices": looking.slices,
+        "history": deciding.history, "marks": marking.marks, "merge": merging.merge, "export": exchange.export_inputs,
+        "import": exchange.import_outputs, "numerics": checking.numerics, "repair-run": repairing.repair_run,
     },
 }
 # fmt: on
@@ -62,6 +78,16 @@ class Commands(TyperGroup):
         command.name, command.rich_help_panel = cmd_name, TASKS
         return _shown(command)
 
+    def _flags(self, ctx: Any) -> dict[str, str]:
+        """How the typed command spells its parameters: options as flags, others by their place."""
+        command = self.get_command(ctx, ctx.invoked_subcommand) if ctx.invoked_subcommand else None
+        typed = [one for each in getattr(command, "commands", {}).values() for one in each.params]
+        flags = {}
+        for one in (*typed, *getattr(command, "params", ())):
+            place = (one.metavar or one.name).strip("[].")
+            flags[one.name] = max(one.opts, key=len) if one.param_type_name == "option" else place
+        return flags
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The epilog names what is in `MORE`. It is hidden here alone: what is hidden is not completed by a shell."""
         more = [command for command in self.commands.values() if getattr(command, "rich_help_panel", None) == MORE]
@@ -81,7 +107,7 @@ class Commands(TyperGroup):
             except ERRORS as error:
                 if os.environ.get("INSTAR_DEBUG"):
                     raise
-                _report(_message(error))
+                _report(flags_spelled(_message(error), self._flags(ctx)))
                 raise typer.Exit(2) from None
             except KeyboardInterrupt:
                 _report("stopped")
@@ -127,8 +153,9 @@ def _report_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A plug-in that cannot be loaded is one line; Python's own form also quotes a line of our source."""
-    if issubclass(category, BrokenPlugin):
+    """A plug-in that cannot be loaded is one line, and so is what a bucket does not do; Python's own form also quotes a
+    line of our source."""
+    if issubclass(category, BrokenPlugin | Advisory):
         _report(str(message))
     else:
         _usual_showwarning(message, category, filename, lineno, file, line)
@@ -153,7 +180,8 @@ app = typer.Typer(
     "answer is known, and measure how far the system's answers stray.",
     epilog=f"More commands, each with a --help of its own: {', '.join([*COMMANDS[MORE], 'models'])}.\n\n"
     "Exit codes: 0 done; 1 found what the command was asked to fail on; 2 wrong use; "
-    "3 the run says nothing: no input was answered, no pair was judged, or every answer is the same; 130 stopped.",
+    "3 the run says nothing: no input was answered, no pair was judged, every answer is the same, or most pairs are "
+    "near ties; 130 stopped.",
 )
 for group, commands in COMMANDS.items():
     for name, command in commands.items():

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from instar.cli.options import Json, Objects, Pool, SuiteArgument, SystemArgument, Zones
-from instar.cli.printing import new_console, print_json
+from instar.cli.printing import flags_spelled, new_console, print_json
 
 
 def check(
@@ -18,8 +18,9 @@ def check(
         list[Path] | None,
         typer.Argument(
             metavar="[IMAGE]...",
-            help="Images that show what the system looks for, of which the first 8 are asked; sample photos by "
-            "default. For a predictor of scenes, datasets of them, by default scenes that are made for it.",
+            help="Images that show what the system looks for, or a folder of them, of which the first 8 are asked; "
+            "sample photos by default. For a predictor of scenes, datasets of them, by default scenes that are made "
+            "for it.",
         ),
     ] = None,
     out: Annotated[
@@ -39,12 +40,14 @@ def check(
 
         instar check my.module:predict photo.jpg
 
+        instar check my.module:predict photos/
+
         instar check social-force
     """
-    from instar import api
+    from instar import trial
     from instar.report.listings import show_findings
 
-    findings, drawn = api.check(system, images or [], out)
+    findings, drawn = trial.check(system, images or [], out)
     if as_json:
         print_json({"findings": [asdict(one) for one in findings], "pictures": [str(path) for path in drawn]})
     else:
@@ -84,18 +87,18 @@ def preview(
 
         instar preview hand-pose hand.jpg --system mediapipe-hands
     """
-    from instar import api
+    from instar import trial
     from instar.report import write_png
     from instar.report.words import listed, one_line
 
-    sheet, missing = api.preview(suite, image, system=system, zones=zones, objects=objects, pool=pool, seed=seed)
+    made = trial.preview(suite, image, system=system, zones=zones, objects=objects, pool=pool, seed=seed)
     place = Path(image)
     target = out or (Path(f"{place.stem}-preview.png") if place.is_file() else Path("preview.png"))
-    write_png(target, sheet)
+    write_png(target, made.sheet)
     print(target)
-    for reason in dict.fromkeys(reason for _, reason in missing):
-        names = [name for name, other in missing if other == reason]
-        print(one_line(f"not applicable: {listed(names, 4)}: {reason}"))
+    for reason in dict.fromkeys(reason for _, reason in made.missing):
+        names = [name for name, other in made.missing if other == reason]
+        print(one_line(f"not applicable: {listed(names, 4)}: {flags_spelled(reason)}"))
 
 
 def numerics(

@@ -68,7 +68,7 @@ def suites(
     name: Annotated[str | None, typer.Argument(metavar="[SUITE]", help="List the rules of this suite.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the suites, or the rules of one suite and what each rule is for.
+    """List the suites, or the rules of one suite and what each rule looks for.
 
     Examples:
 
@@ -89,7 +89,8 @@ def suites(
         purposes = dict(chosen.purposes)
         print_json({"name": chosen.name, "help": chosen.help, "rules": spellings, "purposes": purposes, **judging})
     else:
-        words = {rule.id: chosen.purposes.get(rule.id, rule.words) for rule in chosen.rules}
+        looks_for = {rule: f"looks for {purpose}" for rule, purpose in chosen.purposes.items()}
+        words = {rule.id: looks_for.get(rule.id, rule.words) for rule in chosen.rules}
         show_entries(new_console(), [Entry(spelling, words[spelling]) for spelling in spellings])
 
 

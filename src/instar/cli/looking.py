@@ -9,29 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from instar.cli.options import DatasetFolder, Json, Judging, RunArgument, Threshold, Trust
-from instar.cli.printing import new_console, print_json, print_unloaded
+from instar.cli.options import All, DatasetFolder, Group, Json, Judging, Level, RunArgument, Threshold, Trust
+from instar.cli.printing import flags_spelled, new_console, print_json, print_unloaded
 
 if TYPE_CHECKING:
     from instar.api import Run
     from instar.report.panels import TaskTables
 
 By = Literal["case", "target"]
-Level = Annotated[
-    float | None,
-    typer.Option(
-        "--p",
-        metavar="P",
-        min=0,
-        max=1,
-        help="Count a relation that is a statistical test as violated where its p is at most this, "
-        "whatever the severity.",
-    ),
-]
 Worst = Annotated[int, typer.Option(metavar="N", min=0, help="List the N worst pairs.")]
-Group = Annotated[
-    str | None, typer.Option(metavar="GROUP", help="Count only the landmarks of one group: body, left_hand …")
-]
 OneRule = Annotated[str | None, typer.Option(metavar="RULE", help="Look at this rule only.")]
 Figure = Annotated[
     str | None,
@@ -63,7 +49,7 @@ def show(
     threshold: Threshold = None,
     judging: Judging = "default",
     worst: Worst = 10,
-    every: Annotated[bool, typer.Option("--all", help="Print all rules, also where the list is long.")] = False,
+    every: All = False,
     p: Level = None,
     by: Annotated[
         str, typer.Option(metavar="case|target", help="Count cases, or every target of a case for itself.")
@@ -122,6 +108,7 @@ def run_json(
     group: str | None = None,
 ) -> dict[str, object]:
     """What `show_run` prints, for programs."""
+    from instar.analysis.precision import precision
     from instar.analysis.rejections import LEVEL
     from instar.report import findings
 
@@ -140,6 +127,7 @@ def run_json(
         "straying": run.straying_parts(threshold, judging=judging).to_dicts(),
         "straying_classes": run.straying_classes(threshold, judging=judging).to_dicts(),
         "tests": {"level": p or LEVEL, "rows": run.tests(p or LEVEL, judging=judging).to_dicts()},
+        "precision": precision(run, threshold, judging=judging).to_dicts(),
         "over_cases": [
             {name: value for name, value in row.items() if value is not None}
             for row in run.over_cases(judging).iter_rows(named=True)
@@ -178,7 +166,7 @@ def tables(
     """
     from instar.api import open_run
     from instar.report.listings import show_task_tables
-    from instar.report.panels import Choice, paper_figure, tables_of
+    from instar.report.panels import Choice, figures_of, paper_figure, tables_of
 
     if figure is None:
         for name, value in {"--rules": rules, "--threshold": threshold, "--out": out}.items():
@@ -188,6 +176,12 @@ def tables(
     if figure is None:
         by_panel = tables_of(opened, judging, p)
     else:
+        if not figures_of(opened):
+            suites = ", ".join(dict.fromkeys(suite for run in opened for suite in run.manifest.suites))
+            raise ValueError(
+                f"there is no figure {figure!r} of a run of {suites}: figures of papers belong to the suites of tasks. "
+                "`instar report --format svg` draws figures of any run"
+            )
         by_panel = {figure: paper_figure(opened, figure, Choice(tuple(rules or ()), threshold, judging, p))}
     if out is not None and figure is not None:
         _write_figure(by_panel[figure], out)
@@ -253,10 +247,13 @@ def view(
     runs: Runs,
     port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show marks of pairs, and let nobody change them.")
+    ] = False,
     dataset: DatasetFolder = None,
     trust: Trust = False,
 ) -> None:
-    """Look at runs in the browser: filter the pairs, open every case and rule, compare two runs.
+    """Look at runs in the browser: filter and mark the pairs, open every case and rule, compare two runs.
 
     The page is served to this machine alone, needs no network, and follows a run that still goes on.
 
@@ -271,7 +268,7 @@ def view(
     from instar.viewer import serve
 
     print_unloaded([open_run(folder, trust=trust) for folder in runs if Store(folder).exists])
-    serve(runs, port=port, browser=browser, dataset=dataset)
+    serve(runs, port=port, browser=browser, dataset=dataset, worded=flags_spelled, read_only=read_only)
 
 
 def draw(
@@ -304,8 +301,8 @@ def draw(
     if chosen.is_empty():
         print("There is nothing to draw: no pair has a severity above 0.")
         return
-    for path, label in draw_pairs(opened, chosen, out, judging=judging, dataset=dataset):
-        print(f"{path}  {one_line(label)}" if path else f"not drawn: {one_line(label)}")
+    for path, label in draw_pairs(opened, chosen, out, threshold=threshold, judging=judging, dataset=dataset):
+        print(f"{path}  {one_line(label)}" if path else f"not drawn: {flags_spelled(one_line(label))}")
     print_unloaded([opened])
 
 

@@ -41,10 +41,11 @@ DatasetArgument = Annotated[
     str,
     typer.Argument(
         metavar="DATASET",
-        help="A folder of images, a list of files, a video, annotations, tracks of people … (see `instar datasets`).",
+        help="A folder of images, also in a bucket (s3://…), a list of files, a video, annotations, tracks of people … "
+        "(see `instar datasets`).",
     ),
 ]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its address in a bucket.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Threshold = Annotated[
     float | None,
@@ -56,6 +57,21 @@ Threshold = Annotated[
         help="Count a severity from this one up as a violation. By default each relation has its own threshold.",
     ),
 ]
+Level = Annotated[
+    float | None,
+    typer.Option(
+        "--p",
+        metavar="P",
+        min=0,
+        max=1,
+        help="Count a relation that is a statistical test as violated where its p is at most this, "
+        "whatever the severity.",
+    ),
+]
+Group = Annotated[
+    str | None, typer.Option(metavar="GROUP", help="Count only the landmarks of one group: body, left_hand …")
+]
+All = Annotated[bool, typer.Option("--all", help="Print all rules, also where the list is long.")]
 SummaryThreshold = Annotated[
     float | None,
     typer.Option(
@@ -103,5 +119,6 @@ Trust = Annotated[
     ),
 ]
 DatasetFolder = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Where the images are now, if they were moved.")
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Where the images are: their folder, if they were moved, or their address."),
 ]

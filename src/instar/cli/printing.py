@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +51,22 @@ def _beneath(stream: TextIO) -> TextIO:
 def new_console() -> Console:
     from instar.report.console import PlainConsole
 
-    return PlainConsole(soft_wrap=False, file=_beneath(sys.stdout))
+    return PlainConsole(soft_wrap=False, file=_beneath(sys.stdout), worded=flags_spelled)
+
+
+PROVIDERS = {name: f"--{name}" for name in ("zones", "objects", "pool", "system", "dataset")}
+"""The parameters that reasons name, for want of which a pair is not applicable or not drawn, as flags."""
+
+
+def flags_spelled(text: str, flags: Mapping[str, str] = PROVIDERS) -> str:
+    """Messages name parameters, `out` or the parameter kind; for who types commands they are flags.
+
+    >>> flags_spelled("give another folder (`out`), or name one as `zones`", {"out": "--out"})
+    'give another folder (--out), or name one as `zones`'
+    """
+    return re.sub(
+        r"`(\w+)`|\bthe parameter (\w+)", lambda named: flags.get(named[1] or named[2], named[0]), text, flags=re.ASCII
+    )
 
 
 def print_json(value: object) -> None:
@@ -73,9 +89,9 @@ def _plain(value: object) -> object:
 
 
 def print_notes(console: Console, *notes: str, style: str = "yellow") -> None:
-    """Lines as they are: no markup, no colours of their own."""
+    """Lines as they are: no markup, no colours of their own, and no break inside a command or a path to copy."""
     for note in notes:
-        console.print(note, style=style, markup=False, highlight=False)
+        console.print(note, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_unloaded(runs: Sequence[Run]) -> None:
@@ -112,26 +128,31 @@ class Display:
                 console=PlainConsole(file=_beneath(sys.stderr)),
                 transient=True,
             )
-            self.bar.add_task("loading the system" if self.what == "predicting" else self.what, total=None, note="")
+            self.bar.add_task(
+                "loading the system" if self.what.startswith("predicting") else self.what, total=None, note=""
+            )
             self.bar.start()
         return self
 
     def update(self, progress: Progress) -> None:
         if self.quiet:
             return
-        from instar.report.words import duration
+        from instar.report.words import progress_words
 
-        note = f"{progress.rate:.1f}/s" if progress.fresh else ""
-        if progress.remaining is not None:
-            note += f", {duration(progress.remaining)} left"
-        failed = sum(count for status, count in progress.statuses.items() if status not in ("ok", "not applicable"))
-        note += f", {failed} failed" if failed else ""
+        note = progress_words(progress.rate, progress.remaining, progress.statuses)
         if self.bar is not None:
             (task,) = self.bar.task_ids
             self.bar.update(task, description=self.what, total=progress.rows, completed=progress.done, note=note)
         elif progress.fresh and time.monotonic() - self.last_line > 10:
             self.last_line = time.monotonic()
-            print(f"{self.what}: {progress.done:,} of {progress.rows:,} ({note})", file=sys.stderr, flush=True)
+            more = f" ({note})" if note else ""
+            print(f"{self.what}: {progress.done:,} of {progress.rows:,}{more}", file=sys.stderr, flush=True)
+
+    def measured(self, done: int, total: int) -> None:
+        """How many cases have their visual change measured, after all is predicted."""
+        if self.bar is not None:
+            (task,) = self.bar.task_ids
+            self.bar.update(task, description="measuring visual change", total=total, completed=done, note="")
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:

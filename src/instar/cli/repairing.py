@@ -20,13 +20,14 @@ def repair_run(run: RunArgument, as_json: Json = False) -> None:
     """
     from instar.store import Store, repair
 
-    repairs = repair(Store(run))
+    store = Store(run)
+    repairs = repair(store)
     if as_json:
-        print_json({"run": str(run), "repairs": [asdict(one) for one in repairs]})
+        print_json({"run": str(store.folder), "repairs": [asdict(one) for one in repairs]})
         return
     console = new_console()
     for one in repairs:
         where = f"it is now {one.aside}" if one.aside else "it is not there"
         print_notes(console, f"{one.file}: {one.fault}; {where}. It held {one.content}.")
     done = f"{len(repairs):,} damaged, and set aside" if repairs else "every file is whole"
-    print_notes(console, f"{run}: {done}", style="dim")
+    print_notes(console, f"{store.folder}: {done}", style="dim")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,15 +34,46 @@ ALL_FAILED = 3
 """The exit code of a run in which not one input was answered, or from whose answers nothing can be told."""
 
 Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="The run folder. It is made if it is not there.")
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="The run folder, or an address in a bucket: s3://results/runs/first. It is made if it is not there.",
+    ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
         metavar="N",
         min=0,
-        help="How many processes predict, each with its own copy of the model: one per core by default, 1 for a model "
-        "on a GPU; 0 predicts in this process.",
+        help="How many processes make follow-ups and predict them, each with its own copy of the model (see "
+        "--predictors): one per core by default; 0 predicts in this process.",
+    ),
+]
+Predictors = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="How many processes hold the model; the workers then make follow-ups for them. By default one for each "
+        "GPU where the system says that it lives on one, else none: every worker holds the model.",
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="local|ray",
+        help="Where the workers are: processes of this machine, or actors of a Ray cluster, as many as it has room for "
+        "unless --workers says how many. The results are the same.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="With --engine ray, the cluster: HOST:PORT, or auto. By default the one that RAY_ADDRESS names or that "
+        "was started on this machine, else one of this machine alone.",
     ),
 ]
 Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How many seconds one prediction may take.")]
@@ -55,6 +84,31 @@ Fresh = Annotated[
     bool,
     typer.Option(
         "--fresh", help="Start over: a run that is in the folder is moved aside (FOLDER.DATE-TIME), never deleted."
+    ),
+]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="N/TOTAL",
+        help="Predict only the cases of one shard, e.g. 3/64, into a folder of its own: FOLDER-03-of-64. "
+        "`instar merge` joins the shards.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="WIDTH|POLICY",
+        help="Ask cases in random order, and each rule only until its rate is known to ± this much (0.02; family=0.02 "
+        "for each family), or until each limit of a policy (instar.toml) is sure to hold or to fail.",
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What tables, reports and comparisons call the run: v2. The same command with another name changes it.",
     ),
 ]
 Plan = Annotated[
@@ -68,7 +122,11 @@ def run(
     dataset: DatasetArgument,
     out: Out = None,
     limit: Limit = None,
+    shard: ShardOption = None,
     workers: Workers = None,
+    predictors: Predictors = None,
+    engine: Engine = "local",
+    address: Address = None,
     timeout: Timeout = 60.0,
     seed: Seed = None,
     zones: Zones = "auto",
@@ -76,6 +134,8 @@ def run(
     pool: Pool = None,
     retry: Retry = None,
     fresh: Fresh = False,
+    until: Until = None,
+    name: Name = None,
     plan: Plan = False,
     trust: Trust = False,
     threshold: SummaryThreshold = None,
@@ -84,75 +144,76 @@ def run(
     """Predict what is missing in a run folder, judge it, and show which rules are violated.
 
     The same command again continues where it stopped, or says that nothing is left to do. Ctrl-C loses nothing.
-    If the run says nothing about the system (no input answered, no pair judged, nothing found, or the same answer to
-    every input), the exit code is 3.
+    If the run says nothing about the system (no input answered, no pair judged, nothing found, the same answer to
+    every input, or no rule violated because most pairs are near ties), the exit code is 3.
 
     Examples:
 
         instar run mediapipe-holistic met-pose/sub photos/ --out runs/first
 
-        instar run my.module:predict "mirror(h)+gamma(0.5)" photos/ --out runs/mine --workers 1
+        instar run my.module:predict "mirror(h)+gamma(0.5)" photos/ --out runs/mine --predictors 1
 
         instar run mediapipe-holistic met-pose photos/ --out runs/all --plan
+
+        instar run mediapipe-holistic met-pose photos/ --out runs/all --shard 3/64
+
+        instar run my.module:predict poses photos/ --out runs/v2 --name "v2, retrained" --until 0.02
     """
     from instar import api
     from instar.report.listings import show_plan
 
+    _refuse(retry, out, plan)
+    providers = Providers(zones=zones, objects=objects, pool=pool, trust=trust)
+    if out is None or plan:
+        place, what = None if fresh else out, (system, suite, dataset)
+        cost = api.estimate(*what, out=place, limit=limit, shard=shard, workers=workers, timeout=timeout, **providers)
+        return print_json(asdict(cost)) if as_json else show_plan(new_console(), cost)
+    task = "predicting" if shard is None else f"predicting shard {shard}"
+    with Display(quiet=as_json, what=task) as display, warnings.catch_warnings():
+        warnings.simplefilter("ignore", api.NothingTold)  # told at the end, with the exit code
+        # fmt: off
+        finished = api.run(
+            system, suite, dataset, out=out, limit=limit, shard=shard, workers=workers, predictors=predictors,
+            engine=engine, address=address, timeout=timeout, seed=seed, fresh=fresh, retry_failed=retry == "failed",
+            until=until, name=name, on_progress=display.update, **providers,
+        )
+        # fmt: on
+    print_outcome(finished, threshold, as_json)
+
+
+def _refuse(retry: str | None, out: Path | None, plan: bool) -> None:
     if retry not in (None, "failed"):
         raise typer.BadParameter(f"{retry!r}; allowed is: failed", param_hint="--retry")
     if out is None and not plan:
         raise typer.BadParameter("say where the run goes, e.g. --out runs/first", param_hint="--out")
-    providers = Providers(zones=zones, objects=objects, pool=pool, trust=trust)
-    if out is None or plan:
-        place = None if fresh else out
-        cost = api.estimate(
-            system, suite, dataset, out=place, limit=limit, workers=workers, timeout=timeout, **providers
-        )
-        return print_json(asdict(cost)) if as_json else show_plan(new_console(), cost)
-    with flags_spelled(), Display(quiet=as_json) as display, warnings.catch_warnings():
-        warnings.simplefilter("ignore", api.NothingTold)  # told at the end, with the exit code
-        # fmt: off
-        finished = api.run(
-            system, suite, dataset, out=out, limit=limit, workers=workers, timeout=timeout, seed=seed, fresh=fresh,
-            retry_failed=retry == "failed", on_progress=display.update, **providers,
-        )
-        # fmt: on
-    _print_outcome(finished, threshold, as_json)
 
 
-@contextmanager
-def flags_spelled() -> Iterator[None]:
-    """A conflict with what the folder holds names parameters; here they are flags."""
-    from instar.engine.manifest import Conflict
-
-    try:
-        yield
-    except Conflict as conflict:
-        raise Conflict(re.sub(r"\(`(\w+)`\)", r"(--\1)", str(conflict))) from None
-
-
-def _print_outcome(finished: Run, threshold: float | None, as_json: bool) -> None:
+def print_outcome(finished: Run, threshold: float | None, as_json: bool, *, merged: int = 0) -> None:
+    """How a run went and what was found; ends the command where it was stopped, or where the run says nothing."""
     from instar.api import nothing_to_tell
+    from instar.cli.looking import run_json
     from instar.report import show_outcome, show_run
 
     outcome, folder = finished.outcome, finished.folder
+    typed = shlex.quote(str(folder))
     assert outcome is not None
     if as_json:
-        print_json({"run": str(folder), **asdict(outcome)})
+        judged = run_json(finished, threshold=threshold) if finished.store.state("predictions") else {}
+        print_json({"run": str(folder), **judged, **asdict(outcome)})
     else:
         console = new_console()
         complete = bool(outcome.statuses.get("ok")) and not outcome.interrupted
-        show_outcome(console, outcome, str(folder), finished.judged() if complete else None)
+        show_outcome(console, outcome, str(folder), finished.judged() if complete else None, merged=merged)
         if complete:
             console.print()
             show_run(console, finished, threshold=threshold, worst=5, limit=20, failures=False)
             print_notes(
                 console,
-                f"\ninstar show {folder} --threshold T · instar draw {folder} --worst 10 --out pics/",
+                f"\ninstar show {typed} --threshold T · instar draw {typed} --worst 10 --out pics/",
                 style="dim",
             )
     if outcome.interrupted:
         raise typer.Exit(130)
     if trouble := nothing_to_tell(finished):
-        print(f"instar: {trouble}; `instar show {folder}` says why", file=sys.stderr)
+        print(f"instar: {trouble}; `instar show {typed}` says why", file=sys.stderr)
         raise typer.Exit(ALL_FAILED)

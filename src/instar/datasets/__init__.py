@@ -20,6 +20,7 @@ from instar.datasets.lsp import LSP
 from instar.datasets.matlab import variables
 from instar.datasets.onehand import ONEHAND10K
 from instar.datasets.panoptic import PANOPTIC
+from instar.datasets.remote import REMOTE
 from instar.datasets.sample import SAMPLE
 from instar.datasets.sdd import SDD
 from instar.datasets.tracks import TRACKS
@@ -28,13 +29,14 @@ from instar.datasets.voc import VOC
 from instar.datasets.yolo import YOLO
 from instar.reading import most_pixels
 from instar.registry import every, find, loaded_object
+from instar.remote import address_in
 from instar.spelling import Call, bind, nearest, parse_call, spell
 
 __all__ = ["Dataset", "DatasetFamily", "Place", "dataset", "datasets", "shortened"]
 
 _FAMILIES = (
     *(SDD, IND, EGOHANDS, FREIHAND, ONEHAND10K, PANOPTIC, VOC, YOLO, FLIC, LSP, TRACKS, CAPTIONS, ETH_UCY),
-    *(FOLDER, VIDEO, COCO, LIST, SAMPLE),
+    *(FOLDER, VIDEO, COCO, LIST, SAMPLE, REMOTE),
 )
 """In the order in which they are asked whether they recognise a path: those that look closer first."""
 _BUILT_IN: dict[str, DatasetFamily] = {family.name: family for family in _FAMILIES}
@@ -47,7 +49,7 @@ def datasets() -> dict[str, DatasetFamily]:
 
 
 def dataset(spelling: str | Path) -> Dataset:
-    """Open a dataset: a path, `coco("annotations.json", images="photos")`, or `package.module:function`.
+    """Open a dataset: a path, an address, `coco("annotations.json", images="photos")`, or `package.module:function`.
 
     A path that exists is recognised by what lies there: a folder, a picture, a list, a video, COCO's JSON, the files
     of FLIC, LSP and EgoHands, the folders of YOLO and Pascal VOC, the hands of FreiHAND, CMU and OneHand10K, the tracks
@@ -57,6 +59,8 @@ def dataset(spelling: str | Path) -> Dataset:
     text = str(spelling)
     if not text:
         raise ValueError("nothing was given; a dataset is a path, a name with parameters, or package.module:function")
+    if (address := address_in(text)) is not None:
+        return _opened(Call(REMOTE.name, (address,)))
     path = Path(text)
     if _exists(path):
         return _opened(Call(_recognised(path), (text,)))
@@ -76,7 +80,7 @@ def dataset(spelling: str | Path) -> Dataset:
     error, kinds = str(missing(path)), sorted(datasets())
     hint = "" if "did you mean" in error or "/" in text else nearest(text, kinds)
     raise FileNotFoundError(
-        f"{error}{hint or '.'} A dataset is a path, one of {', '.join(kinds)} "
+        f"{error}{hint or ('' if error.endswith('?') else '.')} A dataset is a path, one of {', '.join(kinds)} "
         "with parameters, or package.module:function"
     )
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from instar.case import Case
 from instar.reading import file_bytes, file_text
+from instar.remote import address_in
+from instar.secrets import plain_address
 from instar.spelling import Parameter, nearest
 
 
@@ -103,6 +105,11 @@ class Distinct:
 
 def missing(path: Path, what: str = "file or folder") -> FileNotFoundError:
     """The error for a path that is not there: which, and what lies near it."""
+    if (address := address_in(path)) is not None:
+        return FileNotFoundError(
+            f"{plain_address(address)}: this reader takes what lies on a disk; images without annotations are read at "
+            "an address, which is then given alone"
+        )
     there = path.parent
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -114,7 +121,9 @@ def missing(path: Path, what: str = "file or folder") -> FileNotFoundError:
         names = [entry.name for entry in there.iterdir()]
     except OSError:
         names = []
-    return FileNotFoundError(f"there is no {what} {str(path)!r}{nearest(path.name, names)}")
+    return FileNotFoundError(
+        f"there is no {what} {str(path)!r}{nearest(path.name, names, lambda name: str(path.with_name(name)))}"
+    )
 
 
 def existing(path: str | Path, what: str = "file or folder", test: Callable[[Path], bool] = Path.exists) -> Path:

@@ -19,10 +19,11 @@ PICTURES = (
 )
 # fmt: on
 """The endings looked for, in any case. Some need a newer OpenCV; such a file becomes a row that says so."""
+_ENDINGS = frozenset(PICTURES)
 
 
 def is_picture(name: str) -> bool:
-    return name.rpartition(".")[2].lower() in PICTURES and not name.startswith(".")
+    return name.rpartition(".")[2].lower() in _ENDINGS and not name.startswith(".")
 
 
 @dataclass(slots=True)
@@ -36,40 +37,41 @@ class _Seen:
     annotations: list[str] = field(default_factory=list)
 
 
-def _walk(
-    folders: list[Path], prefix: str, above: frozenset[tuple[int, int]], seen: _Seen
-) -> Iterator[tuple[str, Path]]:
+def _walk(folders: list[str], prefix: str, above: frozenset[tuple[int, int]], seen: _Seen) -> Iterator[tuple[str, str]]:
     """(id, path) of every picture, sorted by id, with no more in memory than one folder on each level.
 
     Several folders at once where their names differ only in how accents are written: their ids would
     otherwise come out of order. A folder counts as `name/`, which makes walking in order sort whole paths.
+    Paths are texts: a `Path` for each of 100,000 files would take longer than all the rest.
     """
-    groups: dict[str, list[Path]] = {}
+    groups: dict[str, list[str]] = {}
     inside = set(above)
     for folder in folders:
         try:
-            status = folder.stat()
+            status = Path(folder).stat()
             if (status.st_dev, status.st_ino) in above:
                 seen.loops.append(prefix)
                 continue
             inside.add((status.st_dev, status.st_ino))
             with os.scandir(folder) as entries:
-                children = [(each.name, _is_folder(each)) for each in entries if not each.name.startswith(".")]
+                children = [each for each in entries if not each.name.startswith(".")]
         except OSError:
-            seen.closed.append(prefix or str(folder))
+            seen.closed.append(prefix or folder)
             continue
-        for name, is_folder in children:
-            if not name.isascii() and not _sayable(name):
+        for entry in children:
+            name, is_folder, ascii_name = entry.name, _is_folder(entry), entry.name.isascii()
+            if not ascii_name and not _sayable(name):
                 seen.misnamed += 1
-            elif is_folder:
-                groups.setdefault(nfc(name) + "/", []).append(folder / name)
-            elif is_picture(name):
-                groups.setdefault(nfc(name), []).append(folder / name)
+            elif is_folder or is_picture(name):
+                key = (name if ascii_name else nfc(name)) + "/" * is_folder
+                groups.setdefault(key, []).append(entry.path)
             else:
                 seen.others[Path(name).suffix.lower() or "no ending"] += 1
                 seen.annotations += [prefix + name] if name.lower().endswith(".json") else []
     for key in sorted(groups):
-        paths = sorted(groups.pop(key))
+        paths = groups.pop(key)
+        if len(paths) > 1:
+            paths.sort(key=Path)  # part by part
         if key.endswith("/"):
             yield from _walk(paths, prefix + key, frozenset(inside), seen)
         else:
@@ -94,8 +96,8 @@ def _sayable(name: str) -> bool:
 
 
 def _cases(root: Path) -> Iterator[Case]:
-    for name, path in _walk([root], "", frozenset(), _Seen()):
-        yield Case(name, str(path))
+    for name, path in _walk([str(root)], "", frozenset(), _Seen()):
+        yield Case(name, path)
 
 
 def _one(path: Path) -> Iterator[Case]:
@@ -109,7 +111,7 @@ def _open(name: str, *, path: str) -> Dataset:
     if not root.is_dir():
         raise missing(Path(path))
     seen = _Seen()
-    count = sum(1 for _ in _walk([root], "", frozenset(), seen))
+    count = sum(1 for _ in _walk([str(root)], "", frozenset(), seen))
     notes = _notes(seen)
     if not count:
         raise ValueError(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from instar.case import Case
 from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, counted, existing, nfc, utf8_text
+from instar.datasets.remote import address_id
+from instar.remote import address_in
 
 
 def path_id(path: Path, root: Path) -> str:
@@ -22,25 +24,35 @@ def _cases(pairs: list[tuple[str, str]]) -> Iterator[Case]:
         yield Case(name, path)
 
 
-def _there(path: Path) -> Path:
+def _there(path: str) -> str:
     """The path, or the one that exists and differs only in how accents are written."""
-    if not str(path).isascii() and not path.exists():
-        for other in (Path(nfc(str(path))), Path(unicodedata.normalize("NFD", str(path)))):
-            if other.exists():
+    if not path.isascii() and not Path(path).exists():
+        for other in (nfc(path), unicodedata.normalize("NFD", path)):
+            if Path(other).exists():
                 return other
     return path
+
+
+def _id(pair: tuple[str, str]) -> str:
+    """What a list is sorted by. Ids differ; a signature in an address is another one every day."""
+    return pair[0]
 
 
 def _open(name: str, *, path: str) -> Dataset:
     file = existing(path, "list", Path.is_file)
     text = utf8_text(path, "a list is")
-    distinct = Distinct()
+    distinct, root = Distinct(), f"{str(file.parent).rstrip('/')}/"
     pairs = []
     for line in text.splitlines():
         entry = line.strip()
         if entry and not entry.startswith("#"):
-            target = _there(Path(os.path.normpath(file.parent / entry)))
-            pairs.append((path_id(target, file.parent), str(target)))
+            if (address := address_in(entry)) is not None:
+                pairs.append((address_id(address, str(file.parent)), address))
+                continue
+            target = _there(os.path.normpath(entry if entry.startswith("/") else root + entry))
+            # without a `Path` for each of many lines, which would take longer than all the rest
+            inside = target.startswith(root)
+            pairs.append((nfc(target[len(root) :]) if inside else path_id(Path(target), file.parent), target))
     if not pairs:
         raise ValueError(
             f"{path}: the list names no pictures; it has one path per line, relative to itself, "
@@ -50,10 +62,10 @@ def _open(name: str, *, path: str) -> Dataset:
     notes = []
     if distinct.repeated:
         notes.append(f"{counted(distinct.repeated, 'line')} repeat an earlier one; their ids end in #2, #3, …")
-    return Dataset(name, str(file.parent), partial(_cases, sorted(pairs)), notes=tuple(notes))
+    return Dataset(name, str(file.parent), partial(_cases, sorted(pairs, key=_id)), notes=tuple(notes))
 
 
 # fmt: off
-LIST = DatasetFamily("list", _open, (PATH,), "a text file with one path per line, relative to it; # comments",
+LIST = DatasetFamily("list", _open, (PATH,), "a text file with one path or address per line; # comments",
     recognises=lambda place: place.is_table)
 # fmt: on

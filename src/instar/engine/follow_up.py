@@ -38,11 +38,12 @@ def make_follow_up(
     there is no follow-up.
     """
     known: dict[str, Need] = {}
-    for need in transformation.needs & needs.keys():
-        value = needs[need]
-        if isinstance(value, NotApplicable):
-            raise NoFollowUp(str(value))
-        known[need] = value
+    if transformation.needs:
+        for need in transformation.needs & needs.keys():
+            value = needs[need]
+            if isinstance(value, NotApplicable):
+                raise NoFollowUp(str(value))
+            known[need] = value
     try:
         chance = draw_seed(seed, case, transformation, draw) if transformation.random else 0
         return transformation(source, needs=known, seed=chance)

@@ -9,16 +9,19 @@ import polars as pl
 
 from instar.engine.judging import Judging
 from instar.engine.plan import SOURCE, bound_rules
+from instar.engine.progress import unreadable_cases
 from instar.engine.zones import with_right_zones
 from instar.outputs import Row, Schema, output_kind
 from instar.relations import BoundRelation, Evidence, Rule, levels_of
 from instar.relations.relation import NOTHING_FOUND
 from instar.spelling import nearest
-from instar.store import VERDICT, JudgingInfo, Manifest, NoRun, Store
+from instar.store import VERDICT, JudgingInfo, Manifest, NoRun, Piece, Store, pieces
 
 PIECE_ROWS = 50_000
 PIECE_BYTES = 32 << 20
 """What is judged at a time: relations hold it several times over, and a run may have many subjects in every row."""
+UNSAID = "the relation says nothing about this pair"
+"""The reason where a relation returns no row for a pair: every pair that was asked has a verdict."""
 _STATUS = pl.when(pl.col("severity").is_null()).then(pl.lit("not applicable")).otherwise(pl.lit("ok"))
 
 
@@ -29,12 +32,14 @@ def judge(store: Store, options: Row | None = None) -> str:
     """
     manifest = store.manifest()
     judging = Judging(dict(options or {}), manifest.options)
-    rules = bound_rules(manifest.rules, manifest.system.kind)
-    check_options(judging.options, rules)
     if _is_judged(store, judging, _state(store, manifest, judging)):
         return judging.id
+    rules = bound_rules(manifest.rules, manifest.system.kind)
+    check_options(judging.options, rules)
     if manifest.output is None and not store.state("predictions"):
-        raise NoRun(f"{store.folder} holds no predictions yet; run it first")
+        reasons = "; ".join(unreadable_cases(store))
+        why = f": no case of it can be read ({reasons})" if reasons else " yet; run it first"
+        raise NoRun(f"{store.folder} holds no predictions{why}")
     with store.judging_lock(judging.id):
         state = _state(store, manifest, judging)
         if not _is_judged(store, judging, state):
@@ -78,9 +83,9 @@ def _verdicts(store: Store, manifest: Manifest, rules: tuple[Rule, ...], judging
     levels: list[pl.DataFrame] = []
     kind = manifest.system.kind
     wanted = {level.id for rule in over_cases for level in levels_of(rule, kind)}
-    for part in chunks(store):
-        cases = store.cases(where=part)
-        predictions = store.whole(store.predictions(where=part))
+    for piece in chunks(store):
+        cases = piece.cases()
+        predictions = store.whole(piece.predictions())
         for members in groups.values():
             bound = members[0].relation
             assert bound is not None
@@ -93,17 +98,28 @@ def _verdicts(store: Store, manifest: Manifest, rules: tuple[Rule, ...], judging
         yield _over_cases(rule, pl.concat(levels, how="diagonal") if levels else pl.DataFrame(), manifest)
 
 
-def chunks(store: Store) -> Iterator[pl.Expr]:
-    """Conditions on the case that split a large run into pieces that fit into memory."""
+def verdicts_of(store: Store, rules: Sequence[Rule], cases: Sequence[str]) -> pl.DataFrame:
+    """The verdicts of rules with one relation on some cases, by the run's own options; nothing is stored."""
+    manifest, (relation, *_) = store.manifest(), [one.relation for one in rules]
+    assert relation is not None
+    judging = Judging({}, manifest.options)
+    names = [SOURCE, *(rule.transformations[0].id for rule in rules)]
+    wanted = pl.col("case").is_in(list(cases)) & pl.col("follow_up").is_in(names)
+    predictions = with_right_zones(
+        store, store.whole(store.predictions(where=wanted)), manifest, relation.relation, judging
+    )
+    known = store.cases(where=pl.col("case").is_in(list(cases)))
+    return _judged(list(rules), predictions, known, manifest, judging)
+
+
+def chunks(store: Store, where: pl.Expr | None = None) -> Iterator[Piece]:
+    """The predictions of a large run, or some of them, in pieces that fit into memory; no case is in two."""
     manifest = store.manifest()
     kind = output_kind(manifest.system.kind)
     answer = pl.lit(0) if manifest.output is None else kind.stored_bytes(manifest.header)
     # a row of few numbers costs as much as one of its share of the rows that are judged at a time
     size = answer + PIECE_BYTES // PIECE_ROWS + store.apart_bytes() * len(kind.apart)
-    sizes = store.predictions(query=lambda rows: rows.group_by("case").agg(size=size.sum())).sort("case")
-    pieces = sizes.with_columns(piece=(pl.col("size").cum_sum() - 1) // PIECE_BYTES)
-    for (_,), piece in pieces.group_by("piece", maintain_order=True):
-        yield pl.col("case").is_between(pl.lit(piece["case"].min()), pl.lit(piece["case"].max()))
+    return pieces(store, size, PIECE_BYTES, where)
 
 
 def _judged(
@@ -119,8 +135,21 @@ def _judged(
         verdicts = verdicts.with_columns(status=_STATUS)
     schema: Schema = {**VERDICT, "follow_up": pl.String, **bound.relation.measures}
     typed = pl.DataFrame(schema={name: kind for name, kind in schema.items() if name != "rule"})
-    merged = pl.concat([typed, verdicts, failed.filter(pl.col("follow_up") != SOURCE)], how="diagonal_relaxed")
+    parts = [typed, verdicts, failed.filter(pl.col("follow_up") != SOURCE), _unsaid(seen, verdicts)]
+    merged = pl.concat(parts, how="diagonal_relaxed")
     return merged.join(names, on="follow_up", maintain_order="left").select(list(schema)).cast(schema)  # type: ignore[arg-type]
+
+
+def _unsaid(seen: Evidence, verdicts: pl.DataFrame) -> pl.DataFrame:
+    """The pairs that a relation was shown and passed over; those whose source is still to be predicted are none yet."""
+    pairs = seen.follow_ups.select("case", "follow_up")
+    if not verdicts.is_empty():
+        pairs = pairs.join(
+            verdicts.select("case", "follow_up"), on=["case", "follow_up"], how="anti", maintain_order="left"
+        )
+    pairs = pairs.join(seen.sources.select("case"), on="case", how="semi", maintain_order="left")
+    pairs = pairs.unique(maintain_order=True)
+    return pairs.with_columns(target=pl.lit("whole"), status=pl.lit("not applicable"), reason=pl.lit(UNSAID))
 
 
 def evidence(
@@ -131,7 +160,8 @@ def evidence(
     assert bound is not None
     keep = _wanted(predictions, [r.transformations[0].id for r in rules], bound)
     failed = _failures(keep)
-    fine = keep.join(failed.select("case", "follow_up"), on=["case", "follow_up"], how="anti")
+    # what holds many numbers is copied only where there is a reason
+    fine = keep.join(failed.select("case", "follow_up"), on=["case", "follow_up"], how="anti") if len(failed) else keep
     return Evidence(
         manifest.header,
         cases,
@@ -151,7 +181,8 @@ def _wanted(predictions: pl.DataFrame, names: Sequence[str], bound: BoundRelatio
     follow_up = (
         pl.col("follow_up").is_in(names) & (pl.col("draw") < bound.count("draws")) & (pl.col("repeat") < repeats)
     )
-    return predictions.filter(source | follow_up)
+    wanted = predictions.select(source | follow_up).to_series()
+    return predictions if wanted.all(ignore_nulls=False) else predictions.filter(wanted)
 
 
 def _failures(rows: pl.DataFrame) -> pl.DataFrame:
@@ -163,8 +194,8 @@ def _failures(rows: pl.DataFrame) -> pl.DataFrame:
     )
     sources = bad.filter(pl.col("follow_up") == SOURCE)
     of_source = (
-        rows.filter(pl.col("follow_up") != SOURCE)
-        .select("case", "follow_up")
+        rows.select("case", "follow_up")
+        .filter((pl.col("follow_up") != SOURCE) & pl.col("case").is_in(sources["case"].implode()))
         .unique(maintain_order=True)
         .join(
             sources.select("case", "status", reason="the source: " + pl.col("reason")), on="case", maintain_order="left"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import cast
@@ -17,15 +17,23 @@ from instar.engine.cases import case_row
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows
 from instar.engine.needs import lost_needs, with_source
 from instar.engine.order import Order
-from instar.engine.plan import SOURCE, Plan, committed
+from instar.engine.plan import SOURCE, Choice, Key, Plan, bound_rules, committed, make_plan
 from instar.engine.progress import Outcome, Progress, outcome_of
 from instar.files import storable
 from instar.outputs import Output, output_kind
-from instar.store import APART, KEY, Header, Manifest, Row, Store, rows_frame
+from instar.relations import named_rule
+from instar.store import APART, KEY, Header, Manifest, Row, Shard, Store, rows_frame
 from instar.transforms import NotApplicable
 
 COMMIT_SECONDS = 5.0
 COMMIT_ROWS = 1000
+
+
+def shared_cases(dataset: Dataset, limit: int | None, shard: Shard | None) -> Iterator[Case]:
+    """The cases of a dataset that fall to a shard, of the first ones up to a limit: all shards together have those that
+    a run without shards has."""
+    cases = islice(dataset.cases(), limit)
+    return cases if shard is None else (case for case in cases if shard.holds(case.id))
 
 
 class Keeper:
@@ -39,56 +47,127 @@ class Keeper:
         dataset: Dataset,
         limit: int | None,
         on_progress: Callable[[Progress], None] | None,
+        choice: Choice | None = None,
     ) -> None:
         self.store, self.manifest, self.plan, self.dataset, self.limit = store, manifest, plan, dataset, limit
         self.kind = manifest.system.kind
         self.committed = committed(store, plan)
-        self.order = Order(plan, self.kind)
         self.on_progress = on_progress or (lambda progress: None)
+        self.choice = choice
+        self.chosen: Mapping[str, Collection[str]] | None = None
+        """The follow-ups that cases are asked about in this round; None where it is all of every case."""
+        self.state: object = None
+        """What the store held when this round began."""
         self.progress = Progress()
         self.case_rows: list[Row] = []
-        self.rows: list[Row] = []
+        self.rows: list[Rows] = []
+        self.uncommitted = 0
         self.headers: set[str] = set()
         self.apart: dict[str, bytes] = {}
         self.stored = set(store.read("apart", APART, ["hash"])["hash"])
         self.provided: dict[str, set[str]] = {}
         for case, need in store.needs().select("case", "need").iter_rows():
             self.provided.setdefault(case, set()).add(need)
-        self.users = {need: self._users(need) for need in (plan.needs & manifest.providers.keys()) - {"pool"}}
         self.oldest: float | None = None
         self.sources: dict[str, Row] = {}
         self.notes: list[str] = list(dataset.notes)
         self.started = time.monotonic()
-        self._source_needed = "source" in with_source(plan.needs, None, self.kind)
+        self._know_plan()
+
+    def _know_plan(self) -> None:
+        """What follows from the plan, which grows where a choice lets rules join the run."""
+        needs = self.plan.needs
+        self.order = Order(self.plan, self.kind)
+        self.users = {need: self._users(need) for need in (needs & self.manifest.providers.keys()) - {"pool"}}
+        self._source_needed = "source" in with_source(needs, None, self.kind)
 
     # -- tasks
 
     def cases(self) -> Iterator[Case]:
-        return islice(self.dataset.cases(), self.limit)
+        return shared_cases(self.dataset, self.limit, self.manifest.shard)
+
+    def again(self) -> Iterator[CaseTask] | None:
+        """The tasks of the next round: what the run's choice is, now that those of the last one are done."""
+        assert self.choice is not None
+        self.commit()
+        cases = list(dict.fromkeys(case.id for case in self.cases()))
+        while chosen := self._of_follow_ups(self.choice(cases)):
+            state = self.store.state("predictions"), self.store.state("cases")
+            if (state, chosen) == (self.state, self.chosen):
+                return None  # what is missing does not come: inputs that are not those of before
+            self.state, self.chosen = state, chosen
+            self.committed = committed(self.store, self.plan)
+            if any(map(self._missing, chosen)):
+                return self.tasks()
+        return None
+
+    def _of_follow_ups(self, chosen: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str]]:
+        """What is chosen, by the ids of follow-ups. Rules among it that the run does not have yet join it."""
+        names = {name for wanted in chosen.values() for name in wanted}
+        rules = {name: named_rule(name) for name in sorted(names) if " => " in name}
+        joining = [one.id for one in bound_rules(rules.values(), self.kind) if one.id not in self.manifest.rules]
+        if joining:
+            self.manifest = replace(self.manifest, rules=(*self.manifest.rules, *joining))
+            self.store.write_manifest(self.manifest)
+            known = bound_rules([*self.plan.rules, *rules.values()], self.kind)
+            system = self.manifest.system
+            self.plan = make_plan(known, seed=self.manifest.seed, deterministic=system.deterministic)
+            self._know_plan()
+        ids = {name: one.transformations[0].id for name, one in rules.items()}
+        return {case: [ids.get(name, name) for name in wanted] for case, wanted in chosen.items()}
+
+    def _missing(self, case: str) -> tuple[Key, ...]:
+        """The keys that a case is still to be asked about; the source goes with every follow-up."""
+        missing = self.committed.missing(case)
+        if self.chosen is None:
+            return missing
+        names = self.chosen.get(case, ())
+        return tuple(key for key in missing if names and (key[0] in names or key[0] == SOURCE))
 
     def tasks(self) -> Iterator[CaseTask]:
         progress = self.progress
+        progress.cases = progress.done = progress.rows = 0
         counted: set[str] = set()
         for case in self.cases():
             if case.id not in counted:
                 counted.add(case.id)
                 progress.cases += 1
                 progress.done += len(self.committed.keys) - len(self.committed.missing(case.id))
-        progress.rows = progress.cases * len(self.committed.keys)
+                progress.rows += len(self._missing(case.id))
+        progress.rows += progress.done
+        if not progress.cases and self.manifest.shard is not None:
+            self._note(f"no case of {self.dataset.name} falls to {self.manifest.shard.words}")
+        if self.chosen is None:
+            self._note_absent(counted)
         self._plan(progress.rows - progress.done)
         self.on_progress(progress)
         handed_out: set[str] = set()
         for case in self.cases():
-            keys, lost = self.committed.missing(case.id), self._lost(case)
-            if not keys and not lost and self.committed.knows(case.id):
+            keys, lost = self._missing(case.id), self._lost(case)
+            if not keys and (self.chosen is not None or (not lost and self.committed.knows(case.id))):
                 continue
             if case.id in handed_out:
-                self.notes.append(f"{case.id} is the id of two cases of the dataset; the first one counts")
+                self._note(f"{case.id} is the id of two cases of the dataset; the first one counts")
                 continue
             handed_out.add(case.id)
             progress.began = progress.began or time.monotonic()
             task = CaseTask(case, self.order.of(case.id, keys), self.manifest.seed, lost=lost)
             yield self.resumed(task) if case.id in self.committed.partial or case.id in self.provided else task
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def _note_absent(self, cases: set[str]) -> None:
+        """Cases that were begun and are not in the dataset: what they lack would be missed by nobody."""
+        absent = sorted(case for case in self.committed.hashes.keys() - cases if self.committed.missing(case))
+        if absent and self.limit is None:
+            names = ", ".join(absent[:3]) + ", …" * (len(absent) > 3)
+            who = f"{names} lacks" if len(absent) == 1 else f"{len(absent):,} cases of this run ({names}) lack"
+            verb = "is" if len(absent) == 1 else "are"
+            self.notes.append(
+                f"{who} predictions and {verb} not in {self.dataset.name}; stored rows stay, nothing was added"
+            )
 
     def _plan(self, missing: int) -> None:
         """Write down how many predictions there will be, for whoever looks at the folder meanwhile."""
@@ -147,7 +226,7 @@ class Keeper:
         if known is not None:
             if known == message.hash:
                 return True
-            self.notes.append(
+            self._note(
                 f"{case.id} is not the input that this run knows by that id (its content changed); "
                 "its stored rows stay, nothing was added"
             )
@@ -166,7 +245,7 @@ class Keeper:
 
     def on_unreadable(self, task: CaseTask, message: InputUnreadable) -> None:
         if task.case.id in self.committed.hashes:
-            self.notes.append(
+            self._note(
                 f"{task.case.id} was read before and cannot be read any more ({message.reason}); "
                 "its stored rows stay, nothing was added"
             )
@@ -187,7 +266,7 @@ class Keeper:
         self.store.append_needs([{**message.row(), "case": task.case.id}])
         known.add(message.need)
 
-    def on_rows(self, task: CaseTask, message: Rows) -> None:
+    def on_rows(self, message: Rows) -> None:
         self.apart.update({name: content for name, content in message.contents.items() if name not in self.stored})
         for name, sent in message.headers.items():
             header = _storable(sent)
@@ -196,28 +275,34 @@ class Keeper:
                 self.store.write_manifest(self.manifest)
             if header == self.manifest.output:
                 self.headers.add(name)
-        rows = [
-            row
-            if row.get("header") in self.headers or row["status"] != "ok"
-            else {
-                **{k: row[k] for k in KEY},
-                "status": "error",
-                "message": f"what all answers have in common differs from the run's first answer ({self.kind})",
-            }
-            for row in message.rows
-        ]
+        rows = self._comparable(message)
         if self._source_needed:
             self._remember_source(rows)
-        self.rows += rows
+        self.rows.append(rows)
+        self.uncommitted += len(rows)
         self.oldest = self.oldest or time.monotonic()
-        self.progress.statuses.update(row["status"] for row in rows)
-        self.progress.fresh += len(rows)
+        self.progress.statuses.update(rows.columns["status"])
+        self.progress.arrived(len(rows))
         self._advance(len(rows))
 
-    def _remember_source(self, rows: list[Row]) -> None:
+    def _comparable(self, rows: Rows) -> Rows:
+        """The rows; an answer that has another header than the run's is an error."""
+        statuses = rows.columns["status"]
+        headers = rows.columns.get("header", [None] * len(rows))
+        other = [place for place, name in enumerate(headers) if name not in self.headers and statuses[place] == "ok"]
+        if not other:
+            return rows
+        message = f"what all answers have in common differs from the run's first answer ({self.kind})"
+        single = [rows.row(place) for place in range(len(rows))]
+        for place in other:
+            single[place] = {**{name: single[place][name] for name in KEY}, "status": "error", "message": message}
+        return Rows.of(single)
+
+    def _remember_source(self, rows: Rows) -> None:
         """Until it is committed, the source output is only here; a replaced worker may need it."""
-        for row in rows:
-            if row["follow_up"] == SOURCE and row["repeat"] == 0 and row["status"] == "ok":
+        for place, (name, _, repeat) in enumerate(rows.keys):
+            if name == SOURCE and repeat == 0 and rows.columns["status"][place] == "ok":
+                row = rows.row(place)
                 self.sources[row["case"]] = row
 
     def _advance(self, count: int) -> None:
@@ -225,14 +310,14 @@ class Keeper:
         self.on_progress(self.progress)
 
     def tick(self) -> None:
-        if len(self.rows) >= COMMIT_ROWS or (self.oldest and time.monotonic() - self.oldest >= COMMIT_SECONDS):
+        if self.uncommitted >= COMMIT_ROWS or (self.oldest and time.monotonic() - self.oldest >= COMMIT_SECONDS):
             self.commit()
         self.on_progress(self.progress)
 
     def commit(self) -> None:
         """Cases and what is kept apart first: all that a prediction names is there."""
         cases, self.case_rows = self.case_rows, []
-        rows, self.rows = self.rows, []
+        rows, self.rows, self.uncommitted = self.rows, [], 0
         self.oldest = None
         self.sources.clear()
         if cases:
@@ -242,11 +327,15 @@ class Keeper:
             self.stored.update(self.apart)
             self.apart = {}
         if rows:
-            self.store.append_predictions(rows, self.kind)
+            self.store.append_predictions(Rows.joined(rows), self.kind)
 
     def outcome(self, interrupted: bool) -> Outcome:
         if not interrupted:
             self._plan(0)  # what is still missing does not come: inputs that are not those of before
+            there = None if self.manifest.until is None else committed(self.store, self.plan)
+            if there is not None and not any(there.missing(case.id) for case in self.cases()):
+                self.manifest = replace(self.manifest, until=None, looked=True)  # nothing is left out by answers
+                self.store.write_manifest(self.manifest)
         return outcome_of(self.store, self.progress.fresh, self.started, self.notes, interrupted=interrupted)
 
 

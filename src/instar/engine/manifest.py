@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar
@@ -14,13 +15,13 @@ from typing import TypeVar
 import polars as pl
 
 from instar.datasets import Dataset
-from instar.engine.coordinator import default_workers
 from instar.engine.messages import WorkerInfo
 from instar.engine.plan import SOURCE
+from instar.engine.process import default_workers
 from instar.engine.versions import difference
 from instar.reading import MAX_PIXELS, most_pixels
 from instar.relations import Rule
-from instar.store import DatasetInfo, Machine, Manifest, Store
+from instar.store import DatasetInfo, Machine, Manifest, SearchInfo, Shard, Store, run_name
 from instar.suites import Suite
 from instar.transforms import named_transformation
 
@@ -45,15 +46,26 @@ def grown_manifest(
     dataset: Dataset,
     seed: int | None,
     limit: int | None = None,
+    shard: Shard | None = None,
+    until: str | None = None,
+    name: str | None = None,
+    search: SearchInfo | None = None,
 ) -> Manifest:
-    """The manifest of a run folder, grown and written."""
+    """The manifest of a run folder, grown and written. Without a `name` it keeps the one it has."""
     before = store.manifest() if store.exists else None
     try:
-        manifest = grown(before, info, suite, rules, dataset, seed, limit, folder=store.folder)
+        if before is not None:
+            _refuse_search(store.folder, before.search, search)
+        manifest = grown(before, info, suite, rules, dataset, seed, limit, folder=store.folder, shard=shard)
     except Conflict as conflict:
         if store.predictions(["status"], where=pl.col("status") == "ok").height:
             raise
         raise Conflict(f"{conflict} The folder holds no good prediction, so that nothing is lost.") from None
+    if search is not None:
+        combinations = before.search.combinations if before and before.search else ()
+        search = replace(search, members=tuple(rule.id for rule in rules), combinations=combinations)
+    called = manifest.name if name is None else run_name(name)
+    manifest = replace(manifest, until=until, looked=False, search=search, name=called)
     added = manifest.providers.keys() - before.providers.keys() if before else ()
     if added:
         _forget_unprovided(store, frozenset(added))
@@ -73,22 +85,31 @@ def grown(
     limit: int | None = None,
     *,
     folder: Path,
+    shard: Shard | None = None,
 ) -> Manifest:
     """A new manifest, or the one from `before` with a suite, its rules and a dataset more. Raises Conflict where the
     folder belongs to something else."""
     from instar import __version__
 
     if before is None:
-        created = _now()
+        created = now()
+        system, options = info.system, dict(suite.options)
         manifest = Manifest(
-            __version__, created, created, _machine(), _packages(), info.system, seed or 0, options=dict(suite.options)
+            __version__, created, created, _machine(), packages(), system, seed or 0, options=options, shard=shard
         )
     else:
+        _refuse_shard(folder, before.shard, shard)
         _refuse_other(folder, before, info, suite, seed)
         refuse_pixels(folder, before.max_pixels)
-        manifest = replace(before, updated=_now())
+        manifest = replace(before, updated=now())
+    wanted = DatasetInfo.of(dataset.name, dataset.root, limit)
+    datasets = with_dataset(manifest.datasets, wanted)
+    # whoever asks a merged run for all cases of its dataset asks for those of absent shards, too
+    everything = wanted in datasets and wanted.name in {each.name for each in manifest.datasets}
     return replace(
         manifest,
+        datasets=datasets,
+        absent=() if everything else manifest.absent,
         providers={**info.providers, **manifest.providers},
         code={**manifest.code, **info.code},
         rules=_united(manifest.rules, (rule.id for rule in rules)),
@@ -96,12 +117,11 @@ def grown(
         thresholds={**manifest.thresholds, **suite.thresholds},
         panels=_united(manifest.panels, suite.panels),
         titles={**manifest.titles, **suite.titles},
-        datasets=_with_dataset(manifest.datasets, DatasetInfo.of(dataset.name, dataset.root, limit)),
         max_pixels=most_pixels(),
     )
 
 
-def _now() -> str:
+def now() -> str:
     """The time as a run folder writes it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -111,13 +131,33 @@ def _united(stored: Iterable[T], more: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys([*stored, *more]))
 
 
-def _with_dataset(stored: Sequence[DatasetInfo], wanted: DatasetInfo) -> tuple[DatasetInfo, ...]:
+def with_dataset(stored: Sequence[DatasetInfo], wanted: DatasetInfo) -> tuple[DatasetInfo, ...]:
     """The datasets of a run and the one that is asked for now; of one asked for before, the larger limit."""
     datasets = {(each.name, each.root): each for each in stored}
     before = datasets.get((wanted.name, wanted.root), wanted)
     whole = None in (before.limit, wanted.limit)
     limit = None if whole else max(before.limit or 0, wanted.limit or 0)
     return tuple({**datasets, (wanted.name, wanted.root): replace(wanted, limit=limit)}.values())
+
+
+def _refuse_search(folder: Path, before: SearchInfo | None, search: SearchInfo | None) -> None:
+    """A search asks few cases about many rules, and a run all cases about all: neither goes on with the other."""
+    if before is not None and search is None:
+        raise Conflict(
+            f"{folder} is a search for combinations, and not a run of a suite: every rule that it tried would be asked "
+            "of every case; go on with `instar search`, or give another folder (`out`)"
+        )
+    if before is None and search is not None:
+        raise Conflict(f"{folder} is a run of a suite, and no search for combinations; give another folder (`out`)")
+
+
+def _refuse_shard(folder: Path, before: Shard | None, shard: Shard | None) -> None:
+    """A shard has its own cases: those of another one, or of all, do not belong in its folder."""
+    content = "a run of all cases" if before is None else before.words
+    if shard is None and before is not None:
+        raise Conflict(f"{folder} is {content}; go on with {before} (`shard`), or give another folder (`out`)")
+    if shard is not None and before != shard:
+        raise Conflict(f"{folder} is {content}, not {shard.words}; give another folder (`out`)")
 
 
 def _refuse_other(folder: Path, manifest: Manifest, info: WorkerInfo, suite: Suite, seed: int | None) -> None:
@@ -194,7 +234,9 @@ def _machine() -> Machine:
     )
 
 
-def _packages() -> dict[str, str]:
+@cache
+def packages() -> Mapping[str, str]:
+    """The versions of those that are installed, read once: a process keeps the packages that it has loaded."""
     versions = {}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):

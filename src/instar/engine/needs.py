@@ -28,8 +28,8 @@ SURE = 0.5
 _NO_PROVIDER = {
     "zones": "there is no segmenter for zones; `pip install 'instar[litert]'` and `instar models pull "
     "selfie-multiclass` get one, or name your own as `zones`",
-    "objects": "no objects are annotated here, and nobody finds them; `instar models pull efficientdet-lite0` gets a "
-    "detector, or name your own as `objects`",
+    "objects": "no objects are annotated here, and there is no detector to find them; `instar models pull "
+    "efficientdet-lite0` gets one, or name your own as `objects`",
     "landmarks": "no landmarks are annotated here, and no system that finds them was asked; a run asks yours, a "
     "preview the one named as `system`",
     "pool": "there is no pool of objects to insert; `instar pool make` makes one, and its folder is named as `pool`",

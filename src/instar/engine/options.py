@@ -24,7 +24,7 @@ class JudgingOption:
         """What it allows and what it is by default, in words."""
         default = self.parameter.default
         usual = "empty" if default in (None, "") else spell_value(default)
-        return f"{self.parameter.allowed}, {usual} by default ({', '.join(self.relations)})"
+        return f"{self.parameter.allowed}; by default {usual} ({', '.join(self.relations)})"
 
     def json(self) -> dict[str, object]:
         parameter = self.parameter
@@ -59,10 +59,10 @@ def parsed_options(store: Store, texts: Mapping[str, str]) -> dict[str, Value]:
     known = {option.parameter.name: option.parameter for option in options}
     for name in texts:
         if name not in known:
-            takes = "".join(f"\n  {option.parameter.name}: {option.text}" for option in options) or " none"
+            takes = " · ".join(f"{option.parameter.name}: {option.text}" for option in options) or "none"
             raise ValueError(
                 f"there is no judging option {name!r} for this run{nearest(name, known) or '.'} "
-                f"The options of its relations:{takes}"
+                f"The options of its relations: {takes}"
             )
     return {name: known[name].check(_value(known[name], text), "judging") for name, text in texts.items()}
 

@@ -52,5 +52,5 @@ class Order:
 
     def of(self, case: str, keys: Iterable[Key]) -> tuple[Key, ...]:
         """Some keys of a case in that order."""
-        wanted = set(keys)
-        return tuple(key for key in self(case) if key in wanted)
+        wanted, every = set(keys), self(case)
+        return every if len(wanted) == len(every) else tuple(key for key in every if key in wanted)

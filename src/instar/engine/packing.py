@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import xxhash
 
 from instar.engine.messages import NeedProvided, Rows
 from instar.engine.needs import Need, Provider
+from instar.engine.plan import Key
 from instar.outputs import Output
 from instar.pool import Pool
 from instar.store import Header, Row, need_content
@@ -16,6 +19,23 @@ from instar.systems import fingerprint_of
 from instar.transforms import Change, NotApplicable
 
 REMEMBERED = 4096
+
+
+def keyed_rows(answered: Iterable[tuple[str, Key, Change | None, Row]]) -> list[Row]:
+    """Rows of predictions: the case and the key of each, what was done to the input, and what became of it."""
+    rows: list[Row] = []
+    last: Change | None = None
+    changed: Row = {}
+    for case, (follow_up, draw, repeat), change, answer in answered:
+        if change is not last:  # most follow-ups stay where they were, by one and the same change
+            last, changed = change, {} if change is None else _sendable(change.row())
+        rows.append({"case": case, "follow_up": follow_up, "draw": draw, "repeat": repeat, **changed, **answer})
+    return rows
+
+
+def _sendable(row: Mapping[str, object]) -> Row:
+    """Arrays as their bytes: to pickle one takes ten times as long."""
+    return {name: value.tobytes() if isinstance(value, np.ndarray) else value for name, value in row.items()}
 
 
 class Packer:
@@ -38,13 +58,10 @@ class Packer:
                 if header is not self._last and header != self._last:
                     self._last, self._name = header, fingerprint_of(json.dumps(header, sort_keys=True))
                     fresh[self._name] = header
-                row.update(output.row(), header=self._name)
+                row.update(_sendable(output.row()), header=self._name)
                 self._set_apart(row, output.apart, contents)
             self._set_apart(row, Change.apart, contents)
-            for name, value in row.items():
-                if isinstance(value, np.ndarray):  # pickling an array takes ten times as long as its bytes
-                    row[name] = value.tobytes()
-        return Rows(rows, fresh, contents)
+        return replace(Rows.of(rows), headers=fresh, contents=contents)
 
     def _set_apart(self, row: Row, columns: tuple[str, ...], contents: dict[str, bytes]) -> None:
         """Large columns by their hash; equal ones are sent once, as far as the last few thousand are remembered."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,10 @@ from instar.transforms import Transformation
 SOURCE = "source"
 Key = tuple[str, int, int]
 """(follow-up, draw, repeat) within a case."""
+Choice = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
+"""Chooses what to ask next by what a run holds so far: for all cases, in the dataset's order, the follow-ups that some
+of them are asked about; nothing where all is known. It is called again whenever what it chose is committed. It may name
+rules, too: one that the run does not have joins it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,9 @@ class Committed:
         """The keys of a case that are still to be predicted, in the plan's order."""
         if case in self.complete:
             return ()
-        done = set(self.partial.get(case, ()))
+        if case not in self.partial:
+            return self.keys
+        done = set(self.partial[case])
         return tuple(key for number, key in enumerate(self.keys) if number not in done)
 
 

@@ -8,21 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 
 import polars as pl
 
 from instar.datasets import Dataset
-from instar.engine.coordinator import Interrupted, default_workers, execute, greeted, start
-from instar.engine.keeper import Keeper
+from instar.engine.coordinator import Interrupted, execute
+from instar.engine.hands import LOCAL, enlisted, enlisted_on, refuse_engine
+from instar.engine.keeper import Keeper, shared_cases
 from instar.engine.manifest import grown, grown_manifest
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup
 from instar.engine.order import Order
-from instar.engine.plan import bound_rules, committed, make_plan, own_code, refuse_unloaded
+from instar.engine.plan import Choice, bound_rules, committed, make_plan, own_code, refuse_unloaded
+from instar.engine.process import default_workers
 from instar.engine.progress import Outcome, Progress
-from instar.engine.worker import Worker
+from instar.engine.ray_site import ray_site
 from instar.relations import Rule
-from instar.store import Store, SystemInfo
+from instar.store import SearchInfo, Shard, Store, SystemInfo
 from instar.store.aside import move_aside
 from instar.suites import Suite
 from instar.systems import Identity, System, system_name
@@ -38,30 +39,42 @@ def predict(
     *,
     seed: int | None = None,
     workers: int | None = None,
+    predictors: int | None = None,
+    engine: str = LOCAL,
+    address: str | None = None,
     timeout: float = 60.0,
     limit: int | None = None,
+    shard: Shard | None = None,
     providers: Mapping[str, str] | None = None,
     retry_failed: bool = False,
     fresh: bool = False,
+    choice: Choice | None = None,
+    until: str | None = None,
+    name: str | None = None,
+    search: SearchInfo | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Outcome:
     """Predict what the suite asks of every case and the run folder does not hold yet.
 
-    `providers` names who provides zones, objects and the pool. `workers=0` works in this process. With `fresh`, a run
-    that is in the folder is moved aside as soon as the system is loaded. `say` is given what to know at the start.
+    `providers` names who provides zones, objects and the pool. `workers=0` works in this process. With `predictors`, so
+    many processes hold the system, and the workers make follow-ups for them. With the engine `ray`, workers are actors
+    of the cluster at an address. With `fresh`, a run that is in the folder is moved aside as soon as the system is
+    loaded. With `shard`, only the cases that fall to it are asked, of those that the limit allows. With
+    `choice`, cases are asked about what it chooses, round after round, until it chooses nothing more; the
+    manifest says `until` what that is, or what `search` it is, and the run's `name`, where one is given. `say` is given
+    what to know at the start.
     """
-    workers = default_workers() if workers is None else workers
+    refuse_engine(engine, address, workers, predictors)
     with ExitStack() as stack:
         locks = stack.enter_context(ExitStack())
         locks.enter_context(store.lock())
         stored_rules = () if fresh else _stored_rules(store)
         setup = _setup(system, providers, [*stored_rules, *suite.rules])
-        processes = [start(setup) for _ in range(workers)]
-        for process in processes:
-            stack.callback(process.kill)
-        here = None if workers else Worker(setup)
-        info = greeted(processes[0]) if here is None else here.info()
+        if engine == LOCAL:
+            hands, info = enlisted(stack, setup, default_workers() if workers is None else workers, predictors)
+        else:
+            hands, info = enlisted_on(stack.enter_context(ray_site(address, workers, say)), stack, setup)
         _refuse_inputs(info.system, dataset)
         rules = bound_rules(suite.rules, info.system.kind)
         say(info.identity.words(info.system.name))
@@ -71,18 +84,15 @@ def predict(
             say(move_aside(store))
             locks.close()
             locks.enter_context(store.lock())
-        manifest = grown_manifest(store, info, suite, rules, dataset, seed, limit)
+        manifest = grown_manifest(store, info, suite, rules, dataset, seed, limit, shard, until, name, search)
         if retry_failed:
             _forget_failed(store)
         everything = bound_rules(manifest.rules, info.system.kind)
         plan = make_plan(everything, seed=manifest.seed, deterministic=info.system.deterministic)
-        keeper = Keeper(store, manifest, plan, dataset, limit, on_progress)
-        # fmt: off
-        interrupted = _executed(keeper, partial(
-            execute, keeper.tasks(), keeper, setup=setup, workers=workers, timeout=timeout, info=info, ready=processes,
-            here=here,
-        ))
-        # fmt: on
+        keeper = Keeper(store, manifest, plan, dataset, limit, on_progress, choice)
+        tasks, again = (keeper.tasks(), None) if choice is None else (keeper.again() or iter(()), keeper.again)
+        work = partial(execute, tasks, keeper, hands, timeout=timeout, info=info, again=again)
+        interrupted = _executed(keeper, work)
         return keeper.outcome(interrupted)
 
 
@@ -124,6 +134,7 @@ def estimate(
     workers: int | None = None,
     timeout: float = 60.0,
     limit: int | None = None,
+    shard: Shard | None = None,
     providers: Mapping[str, str] | None = None,
     samples: int = 3,
 ) -> Estimate:
@@ -132,17 +143,16 @@ def estimate(
     setup = _setup(system, providers, [*stored_rules, *suite.rules])
     workers = default_workers() if workers is None else workers
     with ExitStack() as stack:
-        first = start(setup)
-        stack.callback(first.kill)
-        info = greeted(first)
+        hands, info = enlisted(stack, setup, 1, 0)
         _refuse_inputs(info.system, dataset)
         before = store.manifest() if store.exists else None
         if before is not None:
-            grown(before, info, suite, (), dataset, None, limit, folder=store.folder)  # which refuses another version
+            # which refuses another version
+            grown(before, info, suite, (), dataset, None, limit, folder=store.folder, shard=shard)
         rules = bound_rules([*stored_rules, *suite.rules], info.system.kind)
         plan = make_plan(rules, seed=0, deterministic=info.system.deterministic)
         stored = committed(store, plan) if store.exists else None
-        cases = list(islice(dataset.cases(), limit))
+        cases = list(shared_cases(dataset, limit, shard))
         keys = tuple(plan.keys())
         done = sum(len(keys) - len(stored.missing(case.id)) for case in cases) if stored else 0
         chosen = [cases[number * len(cases) // samples] for number in range(samples)] if len(cases) > samples else cases
@@ -150,7 +160,7 @@ def estimate(
         begun = time.perf_counter()
         order = Order(plan, info.system.kind)
         tasks = (CaseTask(case, order(case.id), 0) for case in chosen)
-        execute(tasks, statuses, setup=setup, workers=1, timeout=timeout, info=info, ready=[first])
+        execute(tasks, statuses, hands, timeout=timeout, info=info)
         spent = time.perf_counter() - begun
     rows = len(cases) * len(keys)
     timed = sum(count for status, count in statuses.counts.items() if status != "unreadable")
@@ -183,8 +193,8 @@ class _Statuses:
     def on_need(self, task: CaseTask, message: NeedProvided) -> None:
         pass
 
-    def on_rows(self, task: CaseTask, message: Rows) -> None:
-        self.counts.update(row["status"] for row in message.rows)
+    def on_rows(self, message: Rows) -> None:
+        self.counts.update(message.columns["status"])
 
     def resumed(self, task: CaseTask) -> CaseTask:
         return task

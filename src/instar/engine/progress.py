@@ -15,6 +15,8 @@ from instar.store import Store
 
 FAILURES = ("error", "timeout", "crashed")
 """Statuses of predictions that went wrong."""
+ENOUGH_ROWS, ENOUGH_SECONDS = 10, 10.0
+"""From which on a rate is worth telling."""
 _NUMBER = re.compile(r"-?\d[\d.,]*")
 
 
@@ -28,16 +30,30 @@ class Progress:
     fresh: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     began: float = 0.0
+    warm_at: float = 0.0
+    warming: int = 0
+    """When the first rows came, and how many: the first prediction may load a model, and says nothing of the others."""
+
+    def arrived(self, count: int) -> None:
+        """So many new rows are there."""
+        if count and not self.fresh:
+            self.warm_at, self.warming = time.monotonic(), count
+        self.fresh += count
 
     @property
     def rate(self) -> float:
-        """Pairs per second since the first."""
-        return self.fresh / max(1e-9, time.monotonic() - self.began) if self.began else 0.0
+        """Predictions per second since the first came; before there are others, since the beginning."""
+        later = self.fresh - self.warming
+        since, count = (self.warm_at, later) if later else (self.began, self.fresh)
+        return count / max(1e-9, time.monotonic() - since) if since else 0.0
 
     @property
     def remaining(self) -> float | None:
-        """Seconds to go, once there is something to judge by."""
-        return (self.rows - self.done) / self.rate if self.fresh else None
+        """Seconds to go; None as long as there is little to judge by: fewer than ten predictions after the first, in
+        less than ten seconds."""
+        later = self.fresh - self.warming
+        known = later >= ENOUGH_ROWS or (later and time.monotonic() - self.warm_at >= ENOUGH_SECONDS)
+        return (self.rows - self.done) / self.rate if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +68,9 @@ class Outcome:
     interrupted: bool
     notes: tuple[str, ...]
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """Why cases cannot be read and predictions were not made, and how many, most frequent first."""
+    """Why predictions failed or, where none was made, were not made, and how many, most frequent first."""
+    unreadable_reasons: Mapping[str, int] = field(default_factory=dict)
+    """The same of cases that cannot be read, each with the first of them."""
 
 
 def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *, interrupted: bool = False) -> Outcome:
@@ -62,27 +80,50 @@ def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *
     unreadable = int((cases != "ok").sum())
     statuses = dict(counts.iter_rows())
     return Outcome(
-        fresh, seconds, statuses, len(cases), unreadable, interrupted, tuple(notes), _reasons(store, statuses)
+        fresh,
+        seconds,
+        statuses,
+        len(cases),
+        unreadable,
+        interrupted,
+        tuple(notes),
+        _failed_predictions(store, statuses),
+        unreadable_cases(store),
     )
 
 
-def _reasons(store: Store, statuses: Mapping[str, int]) -> dict[str, int]:
-    """Why cases could not be read and predictions failed or, where none was made, were not made: one example of each
-    kind of reason. Those that differ in a path or in numbers alone are of one kind."""
-    cases = store.cases(["path", "status", "message"]).filter(pl.col("status") != "ok")
+def unreadable_cases(store: Store) -> dict[str, int]:
+    """Why cases could not be read (what stands after their path), with the first case of each reason; and how many."""
+    cases = store.cases(["case", "path", "status", "message"]).filter(pl.col("status") != "ok").sort("case")
+    counted, first = Counter[str](), dict[str, str]()
+    for case, path, status, message in cases.iter_rows():
+        reason = (message or status).removeprefix(storable(path_of(path or ""))).lstrip(": ")
+        counted[reason] += 1
+        first.setdefault(reason, case)
+    kinds = _by_kind(counted).items()
+    return {f"{reason}, {'in' if count == 1 else 'first in'} {first[reason]}": count for reason, count in kinds}
+
+
+def _failed_predictions(store: Store, statuses: Mapping[str, int]) -> dict[str, int]:
+    """Why predictions failed or, where none was made, were not made."""
+    failed = [status for status in statuses if status in FAILURES]
+    wanted = failed or ([] if statuses.get("ok") else list(statuses))
+    if not wanted:
+        return {}
+    rows = store.predictions(
+        ["status", "message"],
+        query=lambda table: (
+            table.filter(pl.col("status").is_in(wanted)).group_by("status", "message", maintain_order=True).len()
+        ),
+    )
     counted = Counter[str]()
-    for path, status, message in cases.iter_rows():
-        counted[(message or status).removeprefix(storable(path_of(path or ""))).lstrip(": ")] += 1
-    wanted = [status for status in statuses if status in FAILURES or not statuses.get("ok")]
-    if wanted:
-        rows = store.predictions(
-            ["status", "message"],
-            query=lambda table: (
-                table.filter(pl.col("status").is_in(wanted)).group_by("status", "message", maintain_order=True).len()
-            ),
-        )
-        for status, message, count in rows.iter_rows():
-            counted[message or status] += count
+    for status, message, count in rows.iter_rows():
+        counted[message or status] += count
+    return _by_kind(counted)
+
+
+def _by_kind(counted: Counter[str]) -> dict[str, int]:
+    """One example of each kind of reason: those that differ in a path or in numbers alone are of one kind."""
     kinds: dict[str, Counter[str]] = {}
     for text, count in counted.items():
         kinds.setdefault(_NUMBER.sub("#", text), Counter())[text] += count

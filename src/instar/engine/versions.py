@@ -27,7 +27,7 @@ def refuse_other(first: WorkerInfo, other: WorkerInfo) -> None:
     """Raise Changed where a worker loaded something else than the first one of the run."""
     refuse_changed(first.system.name, first.files, other.files)
     pairs: list[tuple[SystemInfo | ProviderInfo, SystemInfo | ProviderInfo]] = [(first.system, other.system)]
-    pairs += [(who, other.providers[need]) for need, who in first.providers.items()]
+    pairs += [(who, other.providers[need]) for need, who in first.providers.items() if need in other.providers]
     for before, now in pairs:
         if before != now:
             raise Changed(

@@ -63,7 +63,9 @@ def export_inputs(
     not be made before is tried again.
     """
     target, begun = Path(folder), time.monotonic()
-    with Store(target).lock():
+    store = Store(target)
+    store.refuse_bucket("inputs are exported to a folder on a disk; give one (`out`)")
+    with store.lock():
         manifest, loaded = _grown(
             target, dataset, suite, _kind(kind, suite, dataset), stochastic, seed, providers or {}
         )
@@ -238,7 +240,7 @@ class _Exporter:
         else:
             fresh = self._lines(_CaseInHand(case, source, folder, {}, stored), missing)
             lines.update(fresh)
-            self.progress.fresh += sum(line.status == "ok" for line in fresh.values())
+            self.progress.arrived(sum(line.status == "ok" for line in fresh.values()))
             self.progress.statuses.update(line.status for line in fresh.values())
         inputs = tuple(lines[key] for key in self.keys if key in lines)
         ExportedCase(row, None if truth is None else truth.header(), tuple(stored.values()), inputs).write(folder)

@@ -29,8 +29,8 @@ def check_keys(raw: RawRows, run: Store | None, manifest: Manifest | None) -> No
         at, row, more = raw.first(lonely)
         raise ValueError(
             f"{at}: {spelled_key(row)} has no source to be compared with{more}; what was said of the "
-            "source is a line with follow_up source, or in columns that begin with source_. Where "
-            "that failed, its status is error"
+            "source is a line with follow_up source, or in columns that begin with source_, where an empty cell says "
+            'nothing. Where that failed, its status is error; an empty caption is such a line, or "" in JSONL'
         )
 
 

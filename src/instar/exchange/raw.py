@@ -12,7 +12,7 @@ from instar.datasets import shortened
 from instar.engine.packing import Packer
 from instar.exchange.tables import Reader, lines
 from instar.spelling import nearest
-from instar.store import KEY, RecordedTable, Row, Schema, Store, rows_frame
+from instar.store import KEY, RecordedTable, Row, Schema, Store, columns_frame
 from instar.systems import hash_file
 
 CHUNK = 20_000
@@ -75,11 +75,10 @@ class RawRows:
         if fresh:
             self._apart.update(fresh)
             self.scratch.append_apart(fresh)
-        there = {name for row in packed.rows for name in row}
         # columns that no row has are made at once: empty lists, each for itself, would take as long as all the rest
-        absent = {name: kind for name, kind in schema.items() if name not in there}
+        absent = {name: kind for name, kind in schema.items() if name not in packed.columns}
         return (
-            rows_frame(packed.rows, {name: kind for name, kind in schema.items() if name in there})
+            columns_frame(packed.columns, {name: kind for name, kind in schema.items() if name in packed.columns})
             .with_columns(
                 pl.lit(pl.Series([[] if isinstance(kind, pl.List) else None], dtype=kind)).first().alias(name)
                 for name, kind in absent.items()

@@ -77,6 +77,7 @@ class _Importer:
     """One import. `before` is the manifest of the run that it adds to, None for a new one."""
 
     def __init__(self, store: Store, tables: Sequence[Path], export: str | Path | None) -> None:
+        store.refuse_bucket("recorded outputs are imported into a folder on a disk; give one (`out`)")
         self.store, self.tables = store, tables
         self.before = store.manifest() if store.exists else None
         self.run = None if self.before is None else store

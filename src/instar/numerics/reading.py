@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,12 @@ class Model:
 def _onnx(part: str = "") -> Proto:
     try:
         return import_module(f"onnx{part}")
-    except ImportError:
-        raise MissingExtra("reading a model graph needs onnx: pip install 'instar[numerics]'") from None
+    except ImportError as error:
+        # Together: the newest onnx brings a protobuf that MediaPipe fails with, and pip then takes an older one.
+        install = f"pip install 'instar[{'mediapipe,numerics' if find_spec('mediapipe') else 'numerics'}]'"
+        if find_spec("onnx"):
+            raise MissingExtra(f"onnx is installed but cannot be imported: {error}; {install}") from error
+        raise MissingExtra(f"reading a model graph needs onnx: {install}") from None
 
 
 def read_model(path: Path, dims: Mapping[str, int]) -> Model:

@@ -79,8 +79,9 @@ class Detections(OutputDefaults):
             raise ValueError("a box or a score is not a finite number")
         if (self.boxes[:, 2:] < self.boxes[:, :2]).any():
             raise ValueError(
-                "a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1: where a model gives x, y, width and height, "
-                "add x to the width and y to the height"
+                "a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1. Where a model gives x, y, width and height, "
+                "add x to the width and y to the height; where its x and y are the middle of the box, take half of the "
+                "width and height off them, and add it"
             )
         if len(set(self.ids)) != len(self.ids):
             twice = next(name for name, count in Counter(self.ids).items() if count > 1)

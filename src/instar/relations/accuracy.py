@@ -30,6 +30,7 @@ MEASURES: Schema = {
     "reference": pl.String,
     "exchanged": pl.String,
 }
+_NO_TRUTH = "this case has no ground truth of the system's kind, which alone is compared (reference=truth)"
 _HOLDING = "the hand holds an object; holding=judge takes such hands too"
 _IDENTITY = np.eye(3).ravel().tolist()
 
@@ -57,15 +58,23 @@ def accuracy(evidence: Evidence) -> pl.DataFrame:
         baseline = first.rename({each: f"source_{each}" for each in COUNTS})
         counts = _summed(follow_up).join(baseline, on="case", maintain_order="left")
         tables.append(counts.with_columns(reference=pl.lit(name)))
-    if not tables:
-        return pl.DataFrame(schema={**VERDICT_COLUMNS, **MEASURES})
-    table = pl.concat(tables)
+    typed = pl.DataFrame(schema={**VERDICT_COLUMNS, **MEASURES})
+    judged = _lost(pl.concat(tables), evidence) if tables else typed
+    answered = evidence.follow_ups.join(base, on="case", how="semi")
+    pairs = answered.select("case", "follow_up").unique(maintain_order=True)
+    unlabelled = pairs.join(judged, on=["case", "follow_up"], how="anti")
+    unjudged = unlabelled.with_columns(target=pl.lit("whole"), reason=pl.lit(_NO_TRUTH))
+    return pl.concat([typed, judged, unjudged], how="diagonal_relaxed")
+
+
+def _lost(counts: pl.DataFrame, evidence: Evidence) -> pl.DataFrame:
+    """The verdicts that counts of source and follow-up give."""
     nothing = (pl.col("reference") == "source") & (pl.col("source_hand_tp") == 0)
     answers = pl.sum_horizontal(f"{side}hand_{kind}" for side in ("", "source_") for kind in ("tp", "fp"))
     empty = (answers == 0) & (evidence.options["empty"] == "leave")
     holding = pl.col("case").is_in(_holding(evidence).implode())
     lost = (_f1("source_") - _f1("")).clip(0.0)
-    return table.with_columns(
+    return counts.with_columns(
         severity=pl.when(~nothing & ~holding & ~empty).then(lost),
         target=pl.lit("whole"),
         kind=pl.when((lost > 0) & pl.col("exchanged").is_not_null()).then(pl.lit("exchanged")),
@@ -226,7 +235,13 @@ RELATIONS = (
     Relation(
         "accuracy", "poses", accuracy, unit="F1 lost", threshold=0.1, grid=(0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
         kinds=("exchanged",), meanings={"exchanged": "two fingers lie in each other's place"},
-        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS),
+        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS), title="landmarks that are right",
+        details=(
+            "landmarks that are right: {source_tp} in the source, {tp} in the follow-up",
+            "wrong: {source_fp} in the source, {fp} in the follow-up",
+            "missing: {source_fn} in the source, {fn} in the follow-up",
+            "exchanged: {exchanged}", "measured against the {reference}",
+        ),
         options=(
             Parameter("reference", "choice", "auto", choices=("auto", "truth", "source"),
                       help="what answers are compared with; auto: the ground truth where a case has one"),

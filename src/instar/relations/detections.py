@@ -208,10 +208,16 @@ RELATIONS = (
         "detections", "detections", detections, unit="IoU lost", threshold=0.5,
         grid=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0), kinds=("lost", "invented", "class", "doubled"),
         meanings={
-            "lost": "found in the source alone", "invented": "found in the follow-up alone",
+            "lost": "what is found in the source has no match in the follow-up",
+            "invented": "what is found in the follow-up has no match in the source",
             "class": "the same place has another class", "doubled": "one object is found several times",
         },
+        counted={"class": "of another class"},
         measures=MEASURES, parameters=DRAWS, classes="label",
+        details=(
+            "the two boxes overlap by {iou} (IoU)", "in the follow-up, with no match in the source: {invented:object}",
+            "found several times: {doubled:object}",
+        ),
         options=(
             Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
             MARGIN,

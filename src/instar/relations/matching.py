@@ -21,6 +21,9 @@ Flags = npt.NDArray[np.bool_]
 NEAR = 0.2
 """Subjects whose landmarks are on average nearer than this, in diagonals of the larger one's box, may be one and the
 same: who is found twice is, and neighbours who stand shoulder to shoulder are not."""
+ALONE = 0.5
+"""The same for the only subject of either image: where nobody else is there, bodies that overlap are one, and how far
+it strays says more than that it was lost."""
 _FAR = 1e12
 BLOCK = 1 << 18
 """Distances between landmarks that are measured at a time: a few megabytes, however many subjects a run has."""
@@ -93,6 +96,8 @@ class Crowd:
             partner = np.zeros((len(members), 1), np.int64)
         else:
             gaps, apart = self._gaps(members, sources, follow_ups)
+            if n == m == 1:
+                apart *= NEAR / ALONE
             near = apart <= 1
             sure = self._sure(self.source, sources)[:, :, None], self._sure(self.follow_up, follow_ups)[:, None]
             partner = _nearest(gaps, apart, *sure) if unsure else assigned(gaps)

@@ -110,7 +110,7 @@ def correlation(evidence: Evidence) -> pl.DataFrame:
     """How far the measure becomes worse in proportion to the level: the shortfall below `least` of r, in that sense.
 
     A share of what is right must fall, an error or a severity must rise: a measure that goes the other way falls short
-    by all of `least` and its own |r|.
+    by all of `least` and its own |r|. A share that is 0 in the source has nowhere to fall: only a rise is judged.
     """
     levels = _levels(evidence)
     if not isinstance(levels, str) and (len(levels[0]) < 2 or len(evidence.levels) < 2):
@@ -123,7 +123,9 @@ def correlation(evidence: Evidence) -> pl.DataFrame:
     def strength(rows: Floats) -> float:
         return pearson(order, measured(rows)[:-1])
 
-    r = strength(table)
+    r, measure = strength(table), str(evidence.parameters["measure"])
+    if sign * r >= 0 and sign and measure in SHARES and not measured(table)[-1]:
+        return _verdict(_CORRELATION, None, f"there was nothing to lose: {measure} of the source is 0")
     low, high = bootstrap(table, strength)
     rho, least = spearman(order, measured(table)[:-1]), evidence.parameters["least"]
     severity = max(0.0, least - (sign * r if sign else abs(r)))

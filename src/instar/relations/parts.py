@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,3 +22,10 @@ class PartSeverities:
     twins: tuple[str, ...]
     keys: pl.DataFrame
     severity: npt.NDArray[np.float64]
+
+    def by_follow_up(self) -> dict[str, PartSeverities]:
+        """Those of each follow-up for themselves."""
+        places = self.keys.with_row_index("row").group_by("follow_up", maintain_order=True).agg("row")
+        return {
+            name: replace(self, keys=self.keys[rows], severity=self.severity[rows]) for name, rows in places.iter_rows()
+        }

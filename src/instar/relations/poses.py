@@ -230,8 +230,8 @@ def _in_one_place(points: Floats, sizes: Floats) -> Flags:
 
 
 def _distances(expected: Floats, actual: Floats, scale: Floats) -> Floats:
-    gap = (actual - expected) / scale[:, None]
-    return np.hypot(gap[..., 0], gap[..., 1])
+    x, y = ((actual[..., axis] - expected[..., axis]) / scale[:, axis, None] for axis in (0, 1))
+    return np.hypot(x, y)
 
 
 def pose_pairs(evidence: Evidence) -> PosePairs:
@@ -465,12 +465,15 @@ RELATIONS = (
     Relation(
         "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=(*KINDS, "doubled"),
         meanings={
-            "lost": "found in the source alone", "invented": "found in the follow-up alone",
+            "lost": "what is found in the source has no match in the follow-up",
+            "invented": "what is found in the follow-up has no match in the source",
             "partly lost": "landmarks of the source are missing in the follow-up",
             "partly invented": "landmarks of the follow-up are missing in the source",
             "exchanged": "left and right change places", "doubled": "one is found twice",
         },
         measures=MEASURES, parameters=(HANDEDNESS, *DRAWS), units=UNITS, words=handedness_words,
+        details=("in one image alone: {missing} of {compared:landmark}", "{worst} strays furthest",
+                 "a severity of 1 is {length:pixel} here"),
         options=(
             Parameter("landmarks", "text", "", help="a part, a group, landmarks, or all; empty: the skeleton's own"),
             Parameter("aggregate", "text", "median", help="median, mean, max, min, median+mean, or a quantile: 0.9"),

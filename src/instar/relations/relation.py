@@ -104,18 +104,33 @@ class Relation:
     """The measure that names the class which a verdict is about; empty where it is about none."""
     by_class: str = ""
     """Where it names several classes, with commas between them: the measure that has the severity of each alike."""
+    forgiven: str = ""
+    """The measure that is true where the judging's options would forgive nearly any other answer."""
     responds: bool = False
     """Over many cases: answers must change with the level; a level by itself is no rule that can be violated."""
     marked: Callable[[Row, Row, Row], MarkedPair] | None = None
     """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options."""
     meanings: Mapping[str, str] = field(default_factory=dict)
     """What kinds mean, as a clause; of those that do not say it themselves."""
+    counted: Mapping[str, str] = field(default_factory=dict)
+    """What several violations of a kind are called after their number, where that is not the kind itself: `omissions`,
+    `of another class`."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """What the roles of its marks mean, in the order in which a legend has them."""
     units: Mapping[str, str] = field(default_factory=dict)
     """By the value of its option `normaliser`: the unit where that is another one."""
     words: Template = ""
     """What must hold, in a few words with places for its parameters; empty for an output kind's own equivariance."""
+    title: str = ""
+    """What headings call it, where its name is no word."""
+    details: tuple[str, ...] = ()
+    """What else was measured of a verdict, as clauses with places for measures. A clause is said where all its values
+    are there and no count in it is 0; `worst` is not there where a severity is ∞."""
+
+    @property
+    def heading(self) -> str:
+        """What people call it."""
+        return self.title or self.name.replace("_", " ")
 
     def unit_under(self, options: Row) -> str:
         """What severities are measured in, under these options of a judging."""

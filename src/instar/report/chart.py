@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from instar.report.section import Section
-from instar.report.words import interval
+from instar.report.words import interval, unit_name
 
 Spec = dict[str, Any]
 STATIC = Path(__file__).parent / "static"
@@ -35,7 +35,8 @@ FILE_FONT = "Liberation Sans, Arial, DejaVu Sans, sans-serif"
 class Chart:
     """A figure: what it is called, what it says to those who do not see it, its specification and its tables.
 
-    `spec` names a table by `{"name": …}`; the tables come apart, since several charts share them.
+    `spec` names a table by `{"name": …}`; the tables come apart, since several charts share them. `least` is how many
+    pixels wide it is at least: where there are fewer, it is scrolled.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Chart:
     tables: Mapping[str, pl.DataFrame]
     height: int
     details: str = ""
+    least: int = 0
 
 
 # --- what all of them share ------------------------------------------------------------------------
@@ -111,15 +113,44 @@ def by_width(narrow: object, wide: object) -> Spec:
     return {"expr": f"containerSize()[0] < {NARROW} ? {json.dumps(narrow)} : {json.dumps(wide)}"}
 
 
-_LONG = 20
+def legend_columns(names: Sequence[str], most: int, beside: tuple[int, int]) -> Spec:
+    """In how many columns a legend below a figure shows these names, so that none is cut.
+
+    `beside`: pixels left of where it begins, on a phone and elsewhere. In a file, where nothing has a container, there
+    are as many as it has at most.
+    """
+    needs = [
+        sum(_ENTRY + _LETTER * max(map(len, names[column::count])) for column in range(count))
+        for count in range(2, min(most, len(names)) + 1)
+    ]
+    room = f"containerSize()[0] - (containerSize()[0] < {NARROW} ? {beside[0]} : {beside[1]})"
+    fewer = "".join(f"{room} < {need} ? {count} : " for count, need in enumerate(needs, 1))
+    return {"expr": f"{fewer}{len(needs) + 1}"}
+
+
+_ENTRY, _LETTER = 28, 7
+"""Pixels of a legend's symbol with the gaps around it, and of a letter beside it."""
+THRESHOLD_LINE: Spec = {"type": "rule", "color": "var(--ink)", "strokeDash": [2, 3], "strokeWidth": 1.4}
+"""The current threshold across curves: in the colour of no series."""
+
+
+def folded(letters: int) -> str:
+    """Vega's words for a label in lines of so many letters, for names without spaces to break at."""
+    return f"split(replace(datum.label, regexp('(.{{{letters}}})(?=.)', 'g'), '$1¶'), '¶')"
+
+
+LONG = 20
+_BETWEEN, _ANYWHERE = f"^(.{{0,{LONG - 1}}}[ (=_])(.{{1,{LONG + 2}}})$", f"^([^¶]{{{LONG}}},?) ?([^¶]+)$"
+"""Where a long name is folded: between two words of it, or anywhere if the rest would be too long."""
 NAME_LABELS: Spec = {
     "labelPadding": 7,
     "labelLineHeight": 10.5,
     "labelFontSize": by_width(9.5, 12),
-    "labelExpr": f"containerSize()[0] < {NARROW} && length(datum.label) > {_LONG} ? "
-    f"[slice(datum.label, 0, {_LONG}), slice(datum.label, {_LONG})] : datum.label",
+    "labelExpr": f"containerSize()[0] < {NARROW} && length(datum.label) > {LONG} ? "
+    f"split(replace(replace(datum.label, regexp('{_BETWEEN}'), '$1¶$2'), regexp('{_ANYWHERE}'), '$1¶$2'), '¶') "
+    ": datum.label",
     "labelBaseline": {
-        "condition": {"test": f"containerSize()[0] < {NARROW} && length(datum.value) > {_LONG}", "value": "bottom"},
+        "condition": {"test": f"containerSize()[0] < {NARROW} && length(datum.value) > {LONG}", "value": "bottom"},
         "value": "middle",
     },
 }
@@ -153,7 +184,7 @@ def share_axis(title: str) -> Spec:
 
 def threshold_title(section: Section) -> list[str]:
     """What an axis of thresholds is measured in, in lines that fit under a figure."""
-    return textwrap.wrap(f"threshold in {section.unit}", 34)
+    return textwrap.wrap(f"threshold in {unit_name(section.unit)}", 34)
 
 
 def curve_layers(

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-import numpy as np
 import polars as pl
 
-from instar.analysis import Run, Severities, curve
-from instar.analysis.severities import NOTHING_FOUND
+from instar.analysis import Answers, Run, Severities, curve, judged_pairs
+from instar.analysis.comparison import aligned, rule_counts
 from instar.engine import DEFAULT
 from instar.report.section import Section, rates_per_threshold, start_of
-from instar.report.words import distinct_names
-from instar.stats import holm, mcnemar
+from instar.report.sentences import answers_words, unjudged_words
+from instar.report.words import count_of, distinct_names, listed
+from instar.stats import holm
 from instar.store import Row, Schema
 
 
@@ -22,7 +22,8 @@ from instar.store import Row, Schema
 class Comparison:
     """One relation of several runs. `differences` has one frame per threshold: the first run against each other one.
 
-    `section` has the grid and the start that all of it is about.
+    `section` has the grid and the start that all of it is about; `notes` say of each run, by name, what its rates do
+    not: that it found nothing in most images, that little of it was judged, or that all its answers are the same.
     """
 
     section: Section
@@ -31,11 +32,26 @@ class Comparison:
     curves: pl.DataFrame
     rates: pl.DataFrame
     differences: Sequence[pl.DataFrame]
+    notes: Mapping[str, Sequence[str]]
 
 
 def run_names(runs: Sequence[Run]) -> list[str]:
-    """What tells runs apart: their systems' names, with their folders' where those are the same."""
-    return distinct_names([run.manifest.system.name for run in runs], [run.folder.resolve().name for run in runs])
+    """What tells runs apart: their own names or their systems', with their folders' where those are the same."""
+    return distinct_names([run.manifest.called for run in runs], [run.folder.resolve().name for run in runs])
+
+
+FEW = 10
+"""Cases in common below which a comparison says so little that this is said with it."""
+
+
+def common_words(cases: int) -> str:
+    """On how many cases a comparison of runs rests.
+
+    >>> common_words(1200), common_words(1)
+    ('the 1,200 cases that all runs have', 'the only case that all runs have: too few to tell systems apart')
+    """
+    shared = f"the {'only case' if cases == 1 else count_of(cases, 'case')} that all runs have"
+    return shared if cases >= FEW else f"{shared}: too few to tell systems apart"
 
 
 def common_cases(runs: Sequence[Run], judging: str = DEFAULT) -> list[str]:
@@ -47,10 +63,27 @@ def common_cases(runs: Sequence[Run], judging: str = DEFAULT) -> list[str]:
 
 def compare(runs: Sequence[Run], sections: Sequence[Sequence[Section]], *, judging: str = DEFAULT) -> list[Comparison]:
     """The relations that all runs have, on the cases and rules that all have."""
+    if any(run.searched for run in runs):
+        return []  # of searches for limits, whose rates are not those of all cases
     names, cases = run_names(runs), common_cases(runs, judging)
     by_name = [{section.relation: section for section in of_run} for of_run in sections]
     shared = [name for name in by_name[0] if all(name in other for other in by_name)]
-    return [_one(runs, names, [of_run[name] for of_run in by_name], cases, judging) for name in shared]
+    relations = [_one(runs, names, [of_run[name] for of_run in by_name], cases, judging) for name in shared]
+    starts = [one.differences[one.section.start]["p"].to_list() for one in relations]
+    return [
+        _corrected(one, [p for other in starts if other is not own for p in other])
+        for one, own in zip(relations, starts, strict=True)
+    ]
+
+
+def _corrected(one: Comparison, others: Sequence[float]) -> Comparison:
+    """With p corrected (Holm) for all questions of the page: its own, and those of the other relations, whose
+    thresholds are where the page starts. So a rule is as sure here as where nobody asks by relation."""
+    corrected = [
+        table.with_columns(p_corrected=pl.Series(holm([*table["p"], *others])[: table.height], dtype=pl.Float64))
+        for table in one.differences
+    ]
+    return replace(one, differences=corrected)
 
 
 def _one(
@@ -60,7 +93,7 @@ def _one(
     grid = tuple(reduce(lambda a, b: [value for value in a if value in b.grid], sections[1:], list(first.grid)))
     owned = [[one for rules in section.families.values() for one in rules] for section in sections]
     rules = [one for one in owned[0] if all(one in others for others in owned)]
-    severities = [_aligned(run.severities(judging), rules, cases) for run in runs]
+    severities = [aligned(run.severities(judging), rules, cases) for run in runs]
     known = runs[0].rules().with_columns(name=pl.col("rule").replace(first.names))
     places = {value: t for t, value in enumerate(grid)}
     curves = [
@@ -91,30 +124,30 @@ def _one(
         pl.concat(curves),
         rates.drop("order").join(mean, on=["name", "t"], maintain_order="left"),
         [_differences(severities, names, first.names, value) for value in grid],
+        {name: run_notes(run.answers(judging), one) for name, run, one in zip(names, runs, severities, strict=True)},
     )
 
 
-def _aligned(severities: Severities, rules: Sequence[str], cases: Sequence[str]) -> Severities:
-    """Only these rules and cases, the cases in this order."""
-    chosen = severities.only(rules)
-    place = {case: number for number, case in enumerate(chosen.cases)}
-    take = np.array([place[case] for case in cases], np.int64)
-    return replace(
-        chosen,
-        cases=pl.Series("case", list(cases), pl.String),
-        severity=chosen.severity[:, take],
-        status=chosen.status[:, take],
-        kind=chosen.kind[:, take],
-        p=None if chosen.p is None else chosen.p[:, take],
-    )
+def run_notes(answers: Answers, severities: Severities) -> list[str]:
+    """What must stand beside the rates of a run, so that one that found little does not look best."""
+    judged = judged_pairs(severities, severities.rules)
+    return [*unjudged_words(judged, answers), *answers_words(answers, judged)]
+
+
+def judged_words(one: Comparison) -> str:
+    """On how many cases the curve of each run rests, where that is not all that the runs have in common."""
+    judged = [(name, count) for name, count, t in one.curves.select("run", "judged", "t").iter_rows() if t == 0]
+    if all(count == one.cases for _, count in judged):
+        return ""
+    cases = [f"{count_of(count, 'case')} of {name}" for name, count in judged]
+    return f" Only cases that were judged count: {listed(cases, len(cases))}."
 
 
 # fmt: off
 _SCHEMA: Schema = {
     "rule": pl.String, "run": pl.String, "cases": pl.Int64, "first": pl.Int64, "other": pl.Int64,
     "first_only": pl.Int64, "other_only": pl.Int64, "first_empty": pl.Int64, "other_empty": pl.Int64,
-    "difference": pl.Float64, "p": pl.Float64,
-    "p_corrected": pl.Float64,
+    "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "p": pl.Float64,
 }
 # fmt: on
 
@@ -126,34 +159,19 @@ def _differences(
 
     `first_empty` and `other_empty` count the pairs of each run in which nothing was found in either input.
 
-    p is that of McNemar's paired test on violated or not, exact and two-sided; `p_corrected` takes into
-    account how many questions were asked (Holm).
+    p is that of McNemar's paired test on violated or not, exact and two-sided.
     """
     limits = {one: threshold for each in runs for one in each.rules}
-    rows: list[Row] = []
-    hits = [each.violated(limits) for each in runs]
-    for number, one in enumerate(runs[0].rules):
-        for other in range(1, len(runs)):
-            there = ~np.isnan(runs[0].severity[number]) & ~np.isnan(runs[other].severity[number])
-            a, b = hits[0][number][there], hits[other][number][there]
-            first_only, other_only = int((a & ~b).sum()), int((b & ~a).sum())
-            rows.append(
-                {
-                    "rule": spelled[one],
-                    "run": names[other],
-                    "cases": int(there.sum()),
-                    "first": int(a.sum()),
-                    "other": int(b.sum()),
-                    "first_only": first_only,
-                    "other_only": other_only,
-                    "first_empty": int((runs[0].status[number] == NOTHING_FOUND).sum()),
-                    "other_empty": int((runs[other].status[number] == NOTHING_FOUND).sum()),
-                    "difference": (int(b.sum()) - int(a.sum())) / int(there.sum()) if there.any() else None,
-                    "p": mcnemar(first_only, other_only),
-                }
-            )
-    corrected = holm([row["p"] for row in rows])
-    table = pl.DataFrame(
-        [{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)], schema=dict(_SCHEMA)
+    rows: list[Row] = [
+        {
+            **row,
+            "rule": spelled[row["rule"]],
+            "run": name,
+            **{f"other{part}": row[f"second{part}"] for part in ("", "_only", "_empty")},
+        }
+        for of_rule in zip(*(rule_counts(runs[0], other, limits) for other in runs[1:]), strict=True)
+        for name, row in zip(names[1:], of_rule, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=dict(_SCHEMA)).sort(
+        pl.col("p"), pl.col("difference").abs(), descending=[False, True], nulls_last=True, maintain_order=True
     )
-    return table.sort(pl.col("p"), pl.col("difference").abs(), descending=[False, True], maintain_order=True)

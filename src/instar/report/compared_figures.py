@@ -8,23 +8,29 @@ import polars as pl
 
 from instar.report.chart import (
     AXES,
+    THRESHOLD_LINE,
     Chart,
     Spec,
     by_width,
     counts,
     dot_layers,
     drawn,
+    folded,
     index_axis,
     labelled,
     name_rows,
     rate_tooltip,
     share_axis,
 )
+from instar.report.compared import Comparison, common_words, judged_words
 from instar.report.figures import FAMILY_COLOURS, larger_at_t
-from instar.report.section import MANY, Section
+from instar.report.section import MANY
+
+_LEGEND_LETTERS = 28
+"""Letters of a run's name that a line of a legend has room for, on a phone and beside long names of rules."""
 
 
-def comparison(curves: pl.DataFrame, rates: pl.DataFrame, section: Section, runs: Sequence[str]) -> list[Chart]:
+def comparison(one: Comparison, runs: Sequence[str]) -> list[Chart]:
     """Any rule against the threshold, and the rates by rule, of several runs on the cases that all of them have."""
     colour: Spec = {
         "field": "run",
@@ -34,14 +40,16 @@ def comparison(curves: pl.DataFrame, rates: pl.DataFrame, section: Section, runs
         "legend": {
             "title": None,
             "orient": "bottom",
-            "labelLimit": by_width(240, 260),
+            "labelLimit": 0,
+            "labelExpr": folded(_LEGEND_LETTERS),
             "columns": 1 if max(map(len, runs)) > 22 else by_width(1, 3),
         },
     }
-    return [_curves(curves, section, colour), _rates(rates, section, colour, runs)]
+    return [_curves(one.curves, one, colour), _rates(one.rates, one, colour, runs)]
 
 
-def _curves(table: pl.DataFrame, section: Section, colour: Spec) -> Chart:
+def _curves(table: pl.DataFrame, one: Comparison, colour: Spec) -> Chart:
+    section = one.section
     x, y = index_axis(section), share_axis("cases that violate at least one rule")
     tips = rate_tooltip(("run", "run"), ("threshold", "threshold"))
     rated = counts(labelled(table, section))
@@ -52,11 +60,7 @@ def _curves(table: pl.DataFrame, section: Section, colour: Spec) -> Chart:
             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
         },
         {"mark": {"type": "line", "strokeWidth": 2.6}, "encoding": {"x": x, "y": y, "color": colour}},
-        {
-            "transform": [{"filter": "datum.t === t"}],
-            "mark": {"type": "rule", "color": "var(--accent)"},
-            "encoding": {"x": x},
-        },
+        {"transform": [{"filter": "datum.t === t"}], "mark": THRESHOLD_LINE, "encoding": {"x": x}},
         {
             "mark": {"type": "point", "filled": True, "opacity": 1},
             "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips, "size": larger_at_t(110, 36)},
@@ -65,27 +69,33 @@ def _curves(table: pl.DataFrame, section: Section, colour: Spec) -> Chart:
     return Chart(
         "compare-curves",
         "Failing cases against the threshold, by run",
-        "Cases that violate at least one rule, with the 95 % interval, among the cases that all runs have.",
+        f"Cases that violate at least one rule, with the 95 % interval, among {common_words(one.cases)}."
+        + judged_words(one),
         drawn(300, section.start, layers, data={"name": "compare-curves"}),
         {"compare-curves": shown},
         400,
     )
 
 
-def _rates(table: pl.DataFrame, section: Section, colour: Spec, runs: Sequence[str]) -> Chart:
+def _rates(table: pl.DataFrame, one: Comparison, colour: Spec, runs: Sequence[str]) -> Chart:
+    section = one.section
     rules = table["name"].n_unique()
     shown = counts(table).select("run", "name", "t", "order", "rate", "low", "high", "count", "interval")
     height = min(rules, MANY) * (8 + 15 * len(runs))
     tips = rate_tooltip(("name", "rule"), ("run", "run"))
-    layers = dot_layers(name_rows(), colour, "cases that violate the rule", tips)
+    # each rule has as much room as every other, be it one or many
+    rows = {**name_rows(), "scale": {"paddingInner": 0.2, "paddingOuter": 0.1}}
+    layers = dot_layers(rows, colour, "cases that violate the rule", tips)
     offset: Spec = {"field": "run", "type": "nominal", "sort": list(runs), "scale": {"paddingOuter": 0.2}}
     for layer in layers:
         layer["encoding"]["yOffset"] = offset
     return Chart(
         "compare-rates",
         "Violation rate per rule, by run",
-        "The share of the judged cases that violate each rule, with its 95 % interval and the counts"
-        + (f"; the {MANY} most violated rules." if rules > MANY else "."),
+        "The share of the judged cases that violate each rule, with its 95 % interval and the counts, among "
+        + common_words(one.cases)
+        + (f"; the {MANY} most violated rules." if rules > MANY else ".")
+        + judged_words(one),
         drawn(
             height,
             section.start,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
@@ -18,7 +19,7 @@ from instar.report.words import SPACE, one_line, visible
 
 _KEPT = "\ue000"
 """Stands for a space at which no line is broken, while lines are: for rich every space is one."""
-_LEAST = 16
+_LEAST = 12
 """How narrow a column of words may become. Columns of numbers keep their width."""
 
 
@@ -30,13 +31,29 @@ def headed_table(heads: Sequence[str], *, words: Collection[str]) -> Table:
     return table
 
 
+def show_title(console: Console, name: str, what: str) -> None:
+    """The line above a table: its name, and what it counts."""
+    console.print(f"\n[bold]{name}[/], {escape(what)}", highlight=False)
+
+
+def show_sentence(console: Console, words: str, style: str | None = None) -> None:
+    """A sentence as it is; a file, or a program that reads it, gets it in one line."""
+    console.print(words, style=style, markup=False, highlight=False, soft_wrap=not console.is_terminal)
+
+
 class PlainConsole(Console):
     """Styles are its own: signs in a text that would move the cursor or turn the writing round are shown as �. A
     sentence and a cell of a table are one line, so that no name can pass for a sentence or a row.
 
     A table that is wider than the console has its words folded, never its numbers (the columns that do not wrap);
     where these alone are wider, so are its lines: a number that is cut is another number.
+
+    `worded` puts sentences into the words of whoever reads them.
     """
+
+    def __init__(self, *, worded: Callable[[str], str] = str, **options: Any) -> None:
+        super().__init__(**options)
+        self._worded = worded
 
     def print(self, *objects: Any, **options: Any) -> None:
         for table in (one for one in objects if isinstance(one, Table)):
@@ -49,7 +66,8 @@ class PlainConsole(Console):
             if least > self.width:
                 table.width = least
                 options = {**options, "crop": False}
-        super().print(*map(_one_line, objects), **options)
+        texts = (self._worded(one) if isinstance(one, str) else one for one in objects)
+        super().print(*map(_one_line, texts), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         if isinstance(renderable, Text) and SPACE in renderable.plain:

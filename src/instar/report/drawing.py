@@ -69,11 +69,16 @@ def scaled(image: Image, warp: Warp) -> Pixels:
     return np.array(warp_pixels(image.pixels, warp, resampling), dtype=np.uint8, order="C")
 
 
+def line_width(canvas: Pixels) -> float:
+    """Pixels that a line is wide on a picture of this size."""
+    return max(1.0, math.sqrt(canvas.shape[0] * canvas.shape[1]) / 260)
+
+
 def draw(
     canvas: Pixels, shapes: Sequence[Shape], warp: Warp, style: Style, colour: Colour | None, unit: float | None = None
 ) -> None:
     """Draw in place; `warp` leads from the shapes' coordinates to the canvas. A line is about `unit` wide."""
-    unit = unit or max(1.0, math.sqrt(canvas.shape[0] * canvas.shape[1]) / 260)
+    unit = unit or line_width(canvas)
     heats = 0
     for shape in shapes:
         paint = colour or shape.colour or (WHITE if style == "hollow" else ORANGE)

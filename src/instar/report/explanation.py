@@ -11,7 +11,7 @@ from rich.text import Text
 from instar.outputs import output_kinds
 from instar.relations import Relation, Rule, relations
 from instar.report.listings import Entry, described_parameter, entry_grid, relation_entry, transformation_entry
-from instar.report.words import count_of, listed, severity_text
+from instar.report.words import count_of, listed, violated_from
 from instar.spelling import spell_value, unknown
 from instar.suites import Suite, suites
 from instar.transforms import Transformation, TransformationFamily, families
@@ -43,7 +43,8 @@ def explained(text: str, rule: Callable[[str], Rule]) -> list[Explanation]:
         things = [_of_family(known[bare])] if bare in known and bare == name else []
         things += [_of_relation(related[bare])] if bare in related else []
         if not things:
-            raise unknown("transformation or relation", bare, [*known, *related], see="`instar rules` lists them all.")
+            see = "`instar rules` lists them all; `instar suites NAME` has the rules of a suite, or of a file with one."
+            raise unknown("transformation or relation", bare, [*known, *related], see=see)
         return things
     if name.startswith("=>"):
         one = rule(f"identity {name}")
@@ -90,12 +91,24 @@ def _of_rule(one: Rule) -> Explanation:
     else:
         relation = one.relation.relation
         lines.append((f"=> {one.relation.id}", relation.help))
-        lines.append(("", f"severity: {relation.unit}; violated from {severity_text(relation.threshold)} up"))
+        lines.append(("", f"severity: {relation.unit}; {violated_from(relation.threshold)}"))
     purposes = {name: suite.purposes[one.id] for name, suite in suites().items() if one.id in suite.purposes}
-    lines += [(f"in {name}", purpose) for name, purpose in purposes.items()]
+    lines += [(f"in {name}", f"it looks for {purpose}") for name, purpose in purposes.items()]
     facts = {"what": "rule", "relation": one.relation.id if one.relation else None, "purposes": purposes}
     words = f"{one.words[:1].upper()}{one.words[1:]}."
-    return _with_suites(Entry(one.id, words, facts), lines, lambda _, other: other == one)
+    others = {} if one.relation else _with_relations(one)
+    more = [("", f"with => {relation}: {', '.join(names)}") for relation, names in others.items()]
+    return _with_suites(Entry(one.id, words, facts), lines, lambda _, other: other == one, more)
+
+
+def _with_relations(one: Rule) -> dict[str, list[str]]:
+    """The suites that ask for this change by a relation of their own, by the relation."""
+    names: dict[str, list[str]] = {}
+    for suite in sorted(suites().values(), key=lambda suite: "@" in suite.name):
+        for other in suite.rules:
+            if other.relation is not None and other.transformations == one.transformations:
+                names.setdefault(other.relation.id, []).append(suite.name)
+    return names
 
 
 def _steps(step: Step) -> list[tuple[str, str]]:
@@ -115,7 +128,12 @@ def _parameters(entry: Entry) -> list[tuple[str, str]]:
     return lines + [(f"judging: {one.name}", described_parameter(one)) for one in entry.judging or ()]
 
 
-def _with_suites(entry: Entry, lines: list[tuple[str, str]], uses: Callable[[Suite, Rule], bool]) -> Explanation:
+def _with_suites(
+    entry: Entry,
+    lines: list[tuple[str, str]],
+    uses: Callable[[Suite, Rule], bool],
+    more: Sequence[tuple[str, str]] = (),
+) -> Explanation:
     """With an example, and how many rules of which suites these are; `@paper` suites after the others."""
     order = sorted(suites().values(), key=lambda suite: "@" in suite.name)
     members: dict[str, list[Rule]] = {suite.name: [one for one in suite.rules if uses(suite, one)] for suite in order}
@@ -125,7 +143,7 @@ def _with_suites(entry: Entry, lines: list[tuple[str, str]], uses: Callable[[Sui
     if spellings and not single:
         lines = [*lines, ("example", spellings[0])]
     named = [name if single else f"{name} ({count_of(count, 'rule')})" for name, count in counts.items()]
-    return Explanation(entry, [*lines, ("suites", ", ".join(named) or "none has it")], counts)
+    return Explanation(entry, [*lines, ("suites", ", ".join(named) or "none has it"), *more], counts)
 
 
 def show_explanations(console: Console, explanations: Sequence[Explanation]) -> None:

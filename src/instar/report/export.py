@@ -13,13 +13,13 @@ from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.files import place_file
 from instar.report.chart import Chart, Spec, printed
-from instar.report.compared import Comparison
+from instar.report.compared import Comparison, common_words
 from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
 from instar.report.section import Section
 from instar.report.sentences import headline, over_cases_text, slice_words
 from instar.report.tables import markdown_lines
-from instar.report.words import count_of, interval, kinds_text, p_text, percent, severity_text
+from instar.report.words import interval, kinds_text, landmark_words, p_text, percent, severity_text, threshold_text
 from instar.spelling import unknown
 
 FORMATS = ("html", "md", "svg", "png")
@@ -117,9 +117,10 @@ def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
         return [f"![{_escaped(chart.title)}]({quote(pictures[id(chart)])})", "", f"*{_escaped(chart.caption)}*", ""]
 
     if report.comparisons:
-        yield from ("## Comparison", "", f"On the {count_of(report.common, 'case')} that all runs have.", "")
+        yield from ("## Comparison", "", f"On {common_words(report.common)}.", "")
     for place, one, made in report.comparisons:
         yield from (f"### Relation {one.section.relation}", "")
+        yield from (f"{_escaped(' '.join([f'{name}:', *notes]))}\n" for name, notes in one.notes.items() if notes)
         for chart in made:
             yield from figure(chart)
         yield from _differences(one, report.names[0])
@@ -170,9 +171,9 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
         rows = [
             [
                 row["rule"],
-                severity_text(row["severity"]),
+                severity_text(row["severity"], row["threshold"]),
                 row["unit"],
-                severity_text(row["threshold"]),
+                threshold_text(row["threshold"]),
                 over_cases_text(row) or row["reason"] or row["status"],
             ]
             for row in run.over_cases
@@ -202,9 +203,9 @@ def _rates(section: Section) -> list[str]:
             f"{row['violated']}/{row['judged']}",
             percent(row["rate"]),
             interval(row["low"], row["high"]) if row["judged"] else "–",
-            severity_text(row["median"]),
-            severity_text(row["worst"]),
-            kinds_text(row["kinds"]),
+            severity_text(row["median"], row["threshold"]),
+            severity_text(row["worst"], row["threshold"]),
+            kinds_text(row["kinds"], section.counted),
             row["nothing_found"],
             row["not_applicable"],
             row["failed"],
@@ -232,7 +233,7 @@ def _tested(section: Section) -> list[str]:
 def _straying(section: Section) -> list[str]:
     rows = [
         [
-            row["part"],
+            landmark_words(row["part"]),
             section.names[row["rule"]],
             percent(row["rate"]),
             percent(row["whole"]),
@@ -246,8 +247,9 @@ def _straying(section: Section) -> list[str]:
 
 def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     section = part.section
-    words = _escaped(" ".join(headline(section, section.start)))
-    yield from (f"### Relation {section.relation}, in {section.unit}", "", words, "")
+    searched = any(panel.leads for panel in part.panels)  # its rates are not those of all cases
+    words = "" if searched else _escaped(" ".join(headline(section, section.start)))
+    yield from (f"### Relation {section.heading} (`{section.relation}`), in {section.unit}", "", words, "")
     for chart in part.charts:
         yield from figure(chart)
     yield from _rates(section)

@@ -9,15 +9,17 @@ import polars as pl
 from instar.analysis import ANY
 from instar.report.chart import (
     AXES,
+    LONG,
     ROW,
+    THRESHOLD_LINE,
     Chart,
     Spec,
-    by_width,
     counts,
     dot_layers,
     drawn,
     index_axis,
     labelled,
+    legend_columns,
     name_rows,
     rate_axis,
     rate_tooltip,
@@ -66,17 +68,19 @@ def curves(section: Section) -> Chart:
         .select("group", "legend", "any", "noise", "t", "threshold", "rate", "low", "high", "count", "interval")
     )
     present = table["legend"].unique().to_list()
+    scale = _colour_scale(colours, present, **{ANY: "var(--ink)", "identity": "var(--faint)"})
     colour: Spec = {
         "field": "legend",
         "type": "nominal",
-        "scale": _colour_scale(colours, present, **{ANY: "var(--ink)", "identity": "var(--faint)"}),
-        "legend": {**_LEGEND, "symbolType": "stroke", "columns": by_width(2, 5)},
+        "scale": scale,
+        "legend": {**_LEGEND, "symbolType": "stroke", "columns": legend_columns(scale["domain"], 5, (75, 75))},
     }
     return Chart(
         "curves",
         "Failing cases against the threshold",
-        "Thick: cases that violate at least one rule, with the 95 % interval; thin: at least one rule of the "
-        "family." + (" Dashed: identity, the system's own noise." if "identity" in present else ""),
+        "The thick line counts cases that violate at least one rule, with the 95 % interval; a thin one those that "
+        "violate at least one rule of its family."
+        + (" The dashed line is identity, the system's own noise." if "identity" in present else ""),
         drawn(300, section.start, _curve_layers(section, colour), data={"name": "curves"}),
         {"curves": table},
         420,
@@ -107,7 +111,7 @@ def _curve_layers(section: Section, colour: Spec) -> list[Spec]:
         },
         {
             "transform": [{"filter": "datum.any && datum.t === t"}],
-            "mark": {"type": "rule", "color": "var(--accent)", "strokeWidth": 1.6}, "encoding": {"x": x},
+            "mark": THRESHOLD_LINE, "encoding": {"x": x},
         },
         {
             "transform": [{"filter": "!datum.any && !datum.noise"}],
@@ -155,35 +159,42 @@ def rates(section: Section) -> Chart:
     )
     shown = min(section.rules, MANY)
     tips = rate_tooltip(("name", "rule"), ("words", "in words"), ("family", "family"))
-    layers = dot_layers(
-        name_rows(), _family_colour(colours, table["legend"].unique().to_list()), "cases that violate the rule", tips
-    )
+    longest = int(table["name"].str.len_chars().max() or 0)  # type: ignore[arg-type]
+    colour = _family_colour(colours, table["legend"].unique().to_list(), longest)
+    layers = dot_layers(name_rows(), colour, "cases that violate the rule", tips)
     for layer in layers:  # the noise has a table of its own, and another filter
         layer["transform"] = [{"filter": f"datum.t === t && datum.order < {MANY}"}, *layer.get("transform", [])]
     tables = {"rates": table}
     identity = section.rates.filter(family="identity")
     caption = "The share of the judged cases that violate each rule, with its 95 % interval and the counts."
     if section.rules > MANY:
-        caption += f" The {MANY} most violated of {section.rules} rules at this threshold; the table has all."
+        caption += f" These are the {MANY} most violated of {section.rules} rules at this threshold; the table has all."
     if len(identity) and identity["violated"].max():
         tables["noise"] = identity.select("t", "rate")
         layers += _noise_line()
-        caption += " Dashed: identity, the system's own noise."
+        caption += " The dashed line is identity, the system's own noise."
     elif len(identity) and identity["judged"].max():
         caption += " Identity, the system's own noise, is violated by no case at any threshold."
     spec = drawn(ROW * shown, section.start, layers, data={"name": "rates"})
     return Chart("rates", "Violation rate per rule", caption, spec, tables, ROW * shown + AXES + 50)
 
 
-def _family_colour(colours: Mapping[str, str], present: Sequence[str]) -> Spec:
-    """A colour per family, with a legend; one colour where there is one family."""
+def _family_colour(colours: Mapping[str, str], present: Sequence[str], longest: int) -> Spec:
+    """A colour per family, with a legend below names of so many letters; one colour where there is one family."""
     if len(present) < 2:
         return {"value": "var(--blue)"}
+    scale = _colour_scale(colours, present)
+    beside = 20 + round(5.5 * min(longest, LONG + 2)), 20 + min(280, 7 * longest)
     return {
         "field": "legend",
         "type": "nominal",
-        "scale": _colour_scale(colours, present),
-        "legend": {**_LEGEND, "symbolType": "circle", "symbolStrokeWidth": 0, "columns": by_width(2, 3)},
+        "scale": scale,
+        "legend": {
+            **_LEGEND,
+            "symbolType": "circle",
+            "symbolStrokeWidth": 0,
+            "columns": legend_columns(scale["domain"], 3, beside),
+        },
     }
 
 
@@ -238,7 +249,8 @@ def charts(section: Section) -> list[Chart]:
         figures.append(_shares("families", "By family", words, families, section, "family"))
     if len(section.groups):
         words = "The share of cases in which the part of a subject violates at least one rule, with its 95 % interval."
-        figures.append(_shares("groups", "By part", words, section.groups, section, "part"))
+        parts = section.groups.with_columns(pl.col("group").str.replace_all("_", " "))
+        figures.append(_shares("groups", "By part", words, parts, section, "part"))
     figures.append(heat(section))
     if section.coverage["of"].n_unique() > 1 and section.covering:
         figures.append(covered(section))

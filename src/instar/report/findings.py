@@ -8,12 +8,14 @@ from contextlib import suppress
 import polars as pl
 
 from instar.analysis import Run, remembered
-from instar.analysis.extent import Extent
+from instar.analysis.found import found_combinations
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
-from instar.engine.progress import FAILURES
+from instar.engine.extent import Extent
+from instar.engine.progress import FAILURES, unreadable_cases
 from instar.report.limits import limit_words
 from instar.report.panels import remarks_on
+from instar.report.section import counted_kinds, heading_of, noise_of
 from instar.report.sentences import (
     Finding,
     answers_words,
@@ -30,8 +32,8 @@ from instar.report.sentences import (
     unjudged_words,
     violating,
 )
-from instar.report.words import ONE_SIDED, count_of, listed, of_total, severity_text
-from instar.store import Row
+from instar.report.words import ONE_SIDED, count_of, listed, of_total, severity_text, violated_from
+from instar.store import Row, shard_words
 from instar.suites import KEPT, named_suite
 
 SHOWN_RULES = 5
@@ -49,20 +51,19 @@ def findings(
     group: str | None = None,
     failures: bool = True,
 ) -> list[Finding]:
-    """What to know of a run, in sentences: what was not judged, what failed, what is violated and how, which parts
-    stray, what its tests say, its noise and its memory, and what its tasks remark."""
-    judged = run.judged(judging, group=group)
+    """What to know of a run, in sentences: what was not read, not judged or failed, what is violated and how, which
+    parts stray, what its tests say, its noise and its memory, and what its tasks remark."""
+    judged, answers = run.judged(judging, group=group), run.answers(judging)
     rates = run.rates(threshold, p=p, judging=judging, group=group)
-    names = dict(run.rules().select("rule", "name").iter_rows())
     return [
-        *_unfinished(run),
-        *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged)),
-        *(Finding(words, True) for words in answers_words(run.answers(judging), judged)),
+        *_extent(run),
+        *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged, answers)),
+        *(Finding(words, True) for words in answers_words(answers, judged)),
+        *(_unreadable(run) if failures else ()),
         *(_failures(run.unjudged(judging)) if failures else ()),
-        *_whole(run, rates, threshold, p, judging, group),
-        *violated_rules(run, rates, judging),
-        *(Finding(words, True) for words in straying_words(run.straying_parts(threshold, judging=judging), names)),
-        *(Finding(words, True) for words in class_words(run.straying_classes(threshold, judging=judging), names)),
+        *(() if run.searched else _whole(run, rates, threshold, p, judging, group)),
+        *(() if run.searched else violated_rules(run, rates, judging)),
+        *(() if run.searched else _straying(run, threshold, judging)),
         *_rejections(run, p or LEVEL, judging),
         *_over_cases(run, judging),
         *_noise(run, rates, judging),
@@ -70,14 +71,66 @@ def findings(
     ]
 
 
-def _unfinished(run: Run) -> Iterator[Finding]:
-    """That predictions are missing: rates of what is there are not those of the whole run."""
+def _extent(run: Run) -> Iterator[Finding]:
+    """That cases or predictions are missing: rates of what is there are not those of the whole run."""
     extent = Extent.of(run.store)
+    if extent.shard is not None:
+        yield Finding(
+            f"This run is {extent.shard.words}: it has only the cases of this shard, and what follows is about these. "
+            "`instar merge` joins the shards."
+        )
+    if extent.absent:
+        whose = "its" if len(extent.absent) == 1 else "their"
+        yield Finding(
+            f"This run was merged without {shard_words(extent.absent)}: {whose} cases are missing, and what follows is "
+            "about the others. The command that made the shards, given this folder and no shard, predicts the rest."
+        )
+    if run.searched:
+        yield Finding(
+            "This run searched for limits: a case was asked about a level only where its limit could be, so that the "
+            "rates of single rules are those of the cases that were asked, and not of all."
+        )
+    elif run.manifest.until is not None:
+        yield Finding(
+            f"Cases were asked in random order until {run.manifest.until}, or until no case was left. The intervals "
+            "hold however often one looks, and are wider for that. What is said of several rules together is about the "
+            "cases that were asked under all of them."
+        )
+    if run.manifest.search is not None:
+        yield _combinations(run)
     if extent.whole and extent.done < extent.planned:
         yield Finding(
             f"This run is not finished: {of_total(extent.done, extent.planned, 'prediction')} "
-            f"{'is' if extent.done == 1 else 'are'} there, and what follows is about these. The command that began it "
-            "goes on."
+            f"{'is' if extent.done == 1 else 'are'} there, and what follows is about these. Run the same command "
+            "again: it goes on where it stopped."
+        )
+
+
+def _combinations(run: Run) -> Finding:
+    """What a search found first, and what everything else in its run is about."""
+    best = found_combinations(run)
+    words = "It found none."
+    if best.height:
+        row = best.row(0, named=True)
+        words = (
+            f"It found {count_of(best.height, 'combination')}. The worst one, {row['name']}, breaks "
+            f"{of_total(row['broken'], row['judged'], 'case')} that the search did not see; {row['alone']:,} of these "
+            f"{'is' if row['alone'] == 1 else 'are'} broken by none of its rules alone."
+        )
+    rest = "What follows about rules is about each by itself, on the cases that it was asked about."
+    return Finding(f"This run searched for rules that break answers together. {words} {rest}", bool(best.height))
+
+
+def _unreadable(run: Run) -> Iterator[Finding]:
+    """Inputs that could not be read: a matter of the dataset, not of the system."""
+    reasons = unreadable_cases(run.store)
+    if unread := sum(reasons.values()):
+        shown = [f"{count_of(count, 'time')}: {reason}" for reason, count in list(reasons.items())[:SHOWN_REASONS]]
+        rest = len(reasons) - len(shown)
+        more = [f"and for {count_of(rest, 'other reason')}"] if rest else []
+        yield Finding(
+            f"{of_total(unread, run.store.cases(['case']).height, 'case')} cannot be read and "
+            f"{'counts' if unread == 1 else 'count'} in no rate ({'; '.join([*shown, *more])})."
         )
 
 
@@ -87,6 +140,10 @@ def _failures(unjudged: pl.DataFrame) -> Iterator[Finding]:
     for row in failed.head(SHOWN_REASONS).iter_rows(named=True):
         pairs = f"{count_of(row['pairs'], 'pair')} of {count_of(row['rules'], 'rule')}"
         yield Finding(f"{pairs} failed ({row['status']}): {row['reason']}", True)
+    rest = failed[SHOWN_REASONS:]
+    if rest.height:
+        more, reasons = count_of(int(rest["pairs"].sum()), "more pair"), count_of(rest.height, "other reason")
+        yield Finding(f"{more} failed for {reasons}.", True)
 
 
 def _whole(
@@ -122,6 +179,15 @@ def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Ite
         yield Finding(f"{count_of(len(rest), 'more rule')} {verb} violated: {listed(rest)}.", True)
 
 
+def _straying(run: Run, threshold: float | None, judging: str) -> Iterator[Finding]:
+    """Which parts stray more often than the whole, and which classes more often than others."""
+    names = dict(run.rules().select("rule", "name").iter_rows())
+    for words in straying_words(run.straying_parts(threshold, judging=judging), names):
+        yield Finding(words, True)
+    for words in class_words(run.straying_classes(threshold, judging=judging), names, counted_kinds(run)):
+        yield Finding(words, True)
+
+
 def _rejections(run: Run, level: float, judging: str) -> Iterator[Finding]:
     """What the tests say together, and which rules' reject more often than chance explains."""
     tests = run.tests(level, judging=judging)
@@ -152,19 +218,23 @@ def _purposes(run: Run) -> Mapping[str, str]:
 def _over_cases(run: Run, judging: str) -> Iterator[Finding]:
     """What is violated over all cases, worst first; of many rules how many more are, since the table has all."""
     limits, names = run.thresholds(), _named_rules(run)
+    meanings = {one.id: one.relation.relation.meanings for one in run.bound_rules()}
     known = run.over_cases(judging).filter(pl.col("severity").is_not_null())
     ranked = known.sort("severity", descending=True, maintain_order=True)
     for row in ranked.head(SHOWN_RULES).iter_rows(named=True):
-        violated = _is_violated(row, limits)
-        measured = over_cases_text(row)
+        violated, limit = _is_violated(row, limits), limits[row["rule"]]
+        meaning = meanings[row["rule"]].get(row.get("kind") or "")
+        measured = ": ".join(filter(None, (over_cases_text(row), meaning)))
+        severity = f"severity {severity_text(row['severity'], limit)}, {violated_from(limit)}"
         yield Finding(
-            f"Over all cases, the rule {names[row['rule']]} is {'violated' if violated else 'kept'}: severity "
-            f"{severity_text(row['severity'])}{f', {measured}' if measured else ''}.",
+            f"Over all cases, the rule {names[row['rule']]} is {'violated' if violated else 'kept'}: "
+            f"{f'{measured} ({severity})' if measured else severity}.",
             violated,
         )
     rest = list(ranked[SHOWN_RULES:].iter_rows(named=True))
-    more = [names[row["rule"]] for row in rest if _is_violated(row, limits)]
-    kept = [names[row["rule"]] for row in rest if not _is_violated(row, limits)]
+    spelled = dict(run.rules().select("rule", "name").iter_rows())
+    more = [spelled[row["rule"]] for row in rest if _is_violated(row, limits)]
+    kept = [spelled[row["rule"]] for row in rest if not _is_violated(row, limits)]
     for rules, state in ((more, "violated"), (kept, "kept")):
         if rules:
             verb = "is" if len(rules) == 1 else "are"
@@ -179,11 +249,18 @@ def _is_violated(row: Row, limits: Mapping[str, float]) -> bool:
 
 def _noise(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:
     """What identity says of the system's own noise; thresholds that do not stand above it are named."""
-    noise = run.noise(judging)
+    noise, units = noise_of(run, judging), run.units(judging)
     limits = rates.join(run.rules().select("rule", "relation"), on="rule")
     for row in noise.filter(pl.col("noisy") > 0).iter_rows(named=True):
-        low = limits.filter((pl.col("relation") == row["relation"]) & (pl.col("threshold") <= row["floor"])).height
-        below = " The threshold is not above this noise, so that the rates say little about the rules." if low else ""
-        yield Finding(f"{noise_words(row, row['relation'] if noise.height > 1 else None)}{below}")
+        relation = row["relation"]
+        own = sorted(limits.filter(relation=relation)["threshold"])
+        below = " The threshold is not above this noise, so that the rates say little about the rules."
+        words = noise_words(
+            row,
+            units[relation],
+            heading_of(relation) if noise.height > 1 else None,
+            threshold=next((limit for limit in own if limit > row["floor"]), None),
+        )
+        yield Finding(f"{words}{below if own and own[0] <= row['floor'] else ''}")
     if memory := run.cached(("memory", judging), lambda: remembered(run, judging)):
         yield Finding(memory_words(memory), True)

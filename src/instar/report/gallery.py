@@ -73,11 +73,11 @@ def pairs_shown(
         section, severity = owner[verdict["rule"]], verdict["severity"]
         last = sum(severity >= value and severity > 0 for value in section.grid) - 1
         plain = PairShown(verdict, section.names[verdict["rule"]], target, last, marked=marked)
-        shown[section.relation].append(_drawn(run, plain, judging, dataset))
+        shown[section.relation].append(drawn_pair(run, plain, judging, dataset))
     return shown
 
 
-def _drawn(run: Run, plain: PairShown, judging: str, dataset: Path | None) -> PairShown:
+def drawn_pair(run: Run, plain: PairShown, judging: str, dataset: Path | None) -> PairShown:
     """With its pictures, or with why there are none."""
     try:
         pair = load_pair(run, plain.verdict, judging=judging, dataset=dataset)
@@ -85,9 +85,9 @@ def _drawn(run: Run, plain: PairShown, judging: str, dataset: Path | None) -> Pa
         return replace(plain, why=str(error))
     return replace(
         plain,
-        source=_address(pair.source, "source"),
-        follow_up=_address(pair.follow_up, "follow-up"),
-        notes=(_size(pair.source), _size(pair.follow_up)),
+        source=panel_address(pair.source, "source"),
+        follow_up=panel_address(pair.follow_up, "follow-up"),
+        notes=(size_words(pair.source), size_words(pair.follow_up)),
         draws=bool(pair.source.actual or pair.follow_up.actual),
         answers=pair.answers,
     )
@@ -102,16 +102,18 @@ def examples(
     for row in rows.iter_rows(named=True):
         try:
             source = load_source(run, row["case"], judging=judging, dataset=dataset)
-            picture, why, draws = _address(source, "source"), "", bool(source.actual)
+            picture, why, draws = panel_address(source, "source"), "", bool(source.actual)
         except CannotDraw as error:
             picture, why, draws = "", str(error), False
         shown.append(Example(row["case"], row["reason"] or row["status"], picture, why, draws))
     return shown
 
 
-def _size(panel: Annotated) -> str:
+def size_words(panel: Annotated) -> str:
+    """How large an input is, or the part of it that is shown."""
     return panel.note.replace(" x ", " × ") or f"{panel.image.size[0]} × {panel.image.size[1]} px"
 
 
-def _address(panel: Annotated, side: Literal["source", "follow-up"]) -> str:
+def panel_address(panel: Annotated, side: Literal["source", "follow-up"]) -> str:
+    """One side of a pair as an address that a page holds in itself."""
     return data_address(panel_picture(panel, side=side, wide=WIDE, high=WIDE), "webp")

@@ -24,6 +24,8 @@ WORDS: Mapping[str, str] = {
     "verdict": "the severity of one rule on one target of one case",
     "severity": f"how far the answer to the follow-up strays from what is expected: 0 is perfect; ∞: {ONE_SIDED}",
     "unit": "what a severity is counted in; each relation has its own",
+    "body length": "of a person the longest of the shoulders, the hips and the sides of the trunk, in the source; of a "
+    "hand the longest way across its palm",
     "threshold": "the least severity that counts as a violation. It is chosen after the run, with the slider",
     "violated": "the severity is at least the threshold, and above 0",
     "kept": "not violated",
@@ -54,7 +56,7 @@ WORDS: Mapping[str, str] = {
     "rejects": "a statistical test says that the difference is not chance",
     "cannot reject": "tests with so few samples that no result could be called certain",
     "accuracy": "the share of the answers that are right",
-    "precision": "of what was found, the share that is right",
+    "precision": "of what was found, the share that is right; of violations that people marked, the share that is real",
     "recall": "of what there is to find, the share that was found",
     "F1": "the harmonic mean of precision and recall",
     "PCK": "the share of the landmarks that are nearer to the truth than a distance",
@@ -73,6 +75,7 @@ WORDS: Mapping[str, str] = {
     "mark P": "precision of landmarks",
     "mark R": "recall of landmarks",
     "mark F1": "F1 of landmarks",
+    "unmatched": "the system knows most of the cells in one of the two images alone: there is no overlap to measure",
     "ground truth": "what people annotated as the right answer",
 }
 _FORMS: Mapping[str, str] = {
@@ -91,6 +94,7 @@ _FORMS: Mapping[str, str] = {
     "p": r"p(?= [=<≥])|level of p|p is|by the level",
     "kind": r"kinds?",
     "unit": r"units?",
+    "part": r"parts",
 }
 
 

@@ -8,7 +8,8 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT
-from instar.report.words import ONE_SIDED, severity_text
+from instar.report.section import heading_of
+from instar.report.words import ONE_SIDED, threshold_text, unit_name
 
 
 def limit_words(
@@ -22,18 +23,22 @@ def limit_words(
     several = known["relation"].n_unique() > 1
     clauses = []
     for (relation, unit), part in known.group_by("relation", "unit", maintain_order=True):
-        where = f" in {relation}" if several else ""
+        where = f" for {heading_of(str(relation))}" if several else ""
         if set(part["rule"]) & set(alphas):
             clauses.append(f"where p is at most {p:g}{where}")
         else:
-            clauses.append(_clause(sorted({limits[one] for one in part["rule"]}), str(unit), where))
+            clauses.append(
+                _clause(
+                    sorted({limits[one] for one in part["rule"]}), unit_name(str(unit)) if several else str(unit), where
+                )
+            )
     return f"violated {', '.join(clauses)}" if clauses else "no rule changes anything"
 
 
 def _clause(values: list[float], unit: str, where: str) -> str:
     if len(values) > 1:
-        return f"from {severity_text(values[0])} to {severity_text(values[-1])} up{where}, each rule its own ({unit})"
+        return f"from {threshold_text(values[0])} to {threshold_text(values[-1])} up{where}, each rule its own ({unit})"
     (value,) = values
     if math.isinf(value):
         return f"at ∞{where} ({ONE_SIDED})"
-    return f"above 0{where} ({unit})" if value == 0 else f"from {severity_text(value)} up{where} ({unit})"
+    return f"above 0{where} ({unit})" if value == 0 else f"from {threshold_text(value)} up{where} ({unit})"

@@ -16,7 +16,7 @@ from instar.numerics import Numerics, lines, rows
 from instar.relations import Relation, relations
 from instar.report.panels import TaskTables
 from instar.report.tables import show_tables
-from instar.report.words import count_of, duration, severity_text
+from instar.report.words import count_of, duration, listed, of_total, statuses_text, violated_from
 from instar.spelling import REQUIRED, Parameter, spell_value
 from instar.suites import suites
 from instar.systems import models, systems
@@ -71,7 +71,7 @@ def transformation_entry(one: TransformationFamily) -> Entry:
 
 def relation_entry(one: Relation) -> Entry:
     facts = {"output": one.output, "threshold": one.threshold, "grid": list(one.grid), "kinds": list(one.kinds)}
-    words = f"{one.help} Severity: {one.unit}; violated from {severity_text(one.threshold)} up."
+    words = f"{one.help} Severity: {one.unit}; {violated_from(one.threshold)}."
     return Entry(f"=> {one.name}", words, {"what": "relation", **facts}, one.parameters, one.options)
 
 
@@ -175,16 +175,16 @@ def show_plan(console: Console, cost: Estimate) -> None:
             f"[bold]about {duration(cost.seconds)}[/]",
             highlight=False,
         )
-    for status, count in cost.statuses.items():
-        if status != "ok":
-            console.print(
-                f"of the timed predictions {count} {'was' if count == 1 else 'were'} {status}", style="yellow"
-            )
+    others = {status: count for status, count in cost.statuses.items() if status not in ("ok", "unreadable")}
+    if others:
+        console.print(f"The timed predictions include {statuses_text(others)}.", style="yellow", highlight=False)
+    if unreadable := cost.statuses.get("unreadable"):
+        console.print(f"{of_total(unreadable, cost.timed, 'timed case')} cannot be read.", style="yellow")
 
 
 def show_export(console: Console, outcome: Outcome, folder: Path) -> None:
     """What an export wrote, by status."""
-    counts = ", ".join(f"{count:,} {status}" for status, count in outcome.statuses.items()) or "nothing"
+    counts = statuses_text(outcome.statuses) or "nothing"
     unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
     console.print(
         f"{folder}: {counts}; {outcome.fresh:,} new in {duration(outcome.seconds)}, "
@@ -202,8 +202,17 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red", "skipped"
 def show_findings(console: Console, findings: Sequence[Finding], drawn: Sequence[Path]) -> None:
     """What a check of a system's adapter found, and where its answers are drawn."""
     table = Table(box=None, pad_edge=False, show_header=False)
+    skipped: dict[str, list[str]] = {}
     for one in findings:
+        if one.state == "skipped":
+            skipped.setdefault(one.message, []).append(one.name)
+            continue
         table.add_row(Text(one.state, style=_COLOURS[one.state]), Text(one.name, style="bold"), Text(one.message))
+    for reason, names in skipped.items():  # questions that were skipped for one reason are one line, after all others
+        alone = len(names) == 1
+        title = names[0] if alone else f"{len(names)} others"
+        message = reason if alone else f"{reason}: {listed(names, len(names))}"
+        table.add_row(Text("skipped", style=_COLOURS["skipped"]), Text(title, style="bold"), Text(message))
     console.print(table)
     for path in drawn:
         console.print(f"drawn: {path}", markup=False, highlight=False)

@@ -9,6 +9,7 @@ import polars as pl
 
 from instar.report.chart import (
     AXES,
+    LONG,
     NAME_LABELS,
     NARROW,
     ROW,
@@ -28,8 +29,10 @@ _CELL: Spec = {"axis": {"title": None, "ticks": False, "domain": False, "grid": 
 _CELL_NAMES: Spec = {"axis": {**_CELL["axis"], **NAME_LABELS}}
 
 
-_LONGEST = 230
+_LONGEST = 280
 """Pixels of the longest name over a column: zones of a filtered rule stand at its end."""
+_COUNTS = 52
+"""Pixels at the right of a matrix for the numbers of cases."""
 BELOW_NOISE: Spec = {
     "type": "text",
     "align": "left",
@@ -39,8 +42,15 @@ BELOW_NOISE: Spec = {
 }
 
 
-def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], wide: int) -> list[Spec]:
-    """Shaded cells with their percentage where there is room; grey where nothing is known."""
+_ROOMY, _NARROWEST = 26, 17
+"""Pixels of a cell whose number is written in full size, and of one that has room for a number at all."""
+
+
+def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], across: int, beside: int = 0) -> list[Spec]:
+    """Shaded cells with their percentage, smaller on a phone; grey where nothing is known.
+
+    There are so many cells `across`, and pixels `beside` them.
+    """
     known = f"datum.{field} !== null"
     # from paper to blue: ordered for every eye, in every theme and in print
     shade = {"field": field, "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.04, 1]}, "legend": None}
@@ -56,12 +66,15 @@ def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], wide: int) -> lis
             "encoding": {"x": x, "y": y, "tooltip": list(tips)},
         },
         {
-            "mark": {"type": "text", "fontSize": 10.5, "tooltip": None},
+            "mark": {
+                "type": "text",
+                "fontSize": {"expr": f"width - {beside} < {_ROOMY * across} ? 8.5 : 10.5"},
+                "tooltip": None,
+            },
             "encoding": {
                 "x": x,
                 "y": y,
                 "text": {"field": "text"},
-                "opacity": {"condition": {"test": f"width > {wide}", "value": 1}, "value": 0},
                 "color": {
                     "condition": {"test": f"({known}) && datum.{field} > 0.6", "value": "var(--paper)"},
                     "value": "var(--ink)",
@@ -69,6 +82,18 @@ def _cells(x: Spec, y: Spec, field: str, tips: Sequence[Spec], wide: int) -> lis
             },
         },
     ]
+
+
+def _least_width(names: pl.Series, across: int, beside: int = 0, lines: int = 2) -> int:
+    """Pixels that a matrix needs for the numbers in its cells, beside names that are folded where it is narrow.
+
+    Rows that are too low for names of two `lines` do not fold them.
+    """
+    longest = int(names.str.len_chars().max() or 0)  # type: ignore[arg-type]
+    cells = _NARROWEST * across + beside
+    folded = cells + 16 + round(4.9 * min(longest, LONG + 2))
+    fits = folded < NARROW and (lines > 1 or longest <= LONG)
+    return folded if fits else max(NARROW, cells + 16 + min(_LONGEST, round(6.6 * longest)))
 
 
 def _cell_text(column: str) -> pl.Expr:
@@ -98,14 +123,20 @@ def heat(section: Section, *, whole: bool = False) -> Chart:
         "field": "threshold",
         "type": "ordinal",
         "sort": {"field": "t", "op": "min"},
-        "axis": {**_CELL["axis"], "title": threshold_title(section), "labelAngle": 0, "labelOverlap": True},
+        "axis": {
+            **_CELL["axis"],
+            "title": threshold_title(section),
+            "labelAngle": 0,
+            "labelOverlap": True,
+            "labelSeparation": 4,
+        },
     }
     y: Spec = {"field": "name", "type": "nominal", "sort": {"field": "order", "op": "min"}, **_CELL_NAMES}
     tips = rate_tooltip(("name", "rule"), ("threshold", "threshold"))
     step = ROW if shown <= MANY else 14
     if shown > MANY:
         y = {**y, "axis": {**y["axis"], "labelFontSize": 10}}
-    layers = _cells(x, y, "rate", tips, 26 * len(section.grid))
+    layers = _cells(x, y, "rate", tips, len(section.grid))
     layers = [*(layers if shown <= MANY else layers[:2]), *_threshold_marks(section, x)]
     caption = "Violated cases in % of the judged ones. The frame marks the current threshold; grey: not judged."
     if shown < section.rules:
@@ -120,6 +151,7 @@ def heat(section: Section, *, whole: bool = False) -> Chart:
         {"heat": table},
         step * shown + AXES,
         details=f"All {section.rules} rules" if whole else "",
+        least=_least_width(places["name"], len(section.grid), lines=1 if shown > MANY else 2),
     )
 
 
@@ -163,7 +195,7 @@ def covered(section: Section) -> Chart:
     # fmt: off
     x: Spec = {
         "field": "by", "type": "nominal", "sort": {"field": "across", "op": "min"},
-        "scale": {"range": [0, {"expr": "max(40, width - 52)"}]},
+        "scale": {"range": [0, {"expr": f"max(40, width - {_COUNTS})"}]},
         "axis": {
             **_CELL["axis"], "labelAngle": -90, "labelLimit": _LONGEST, "orient": "top", "labelBaseline": "middle",
             "labelExpr": f"containerSize()[0] < {max(NARROW, 13 * size + 200)} ? '' : datum.label",
@@ -177,7 +209,7 @@ def covered(section: Section) -> Chart:
     right: Spec = {"type": "text", "align": "right", "fontSize": 11.5, "color": "var(--faint)", "tooltip": None}
     edge: Spec = {"value": {"expr": "width"}}
     layers = [
-        *_cells(x, y, "covered", tips, 24 * size + 52),
+        *_cells(x, y, "covered", tips, size, _COUNTS),
         {
             "transform": [{"filter": "datum.of === datum.by"}],
             "mark": right,
@@ -196,10 +228,12 @@ def covered(section: Section) -> Chart:
         "coverage",
         f"Which {kind} covers which",
         f"Of the cases that violate {some} (their number is at the right), the share in % that violate {also}. "
-        "Columns are in the order of the rows. A dark row is covered by others; a dark column covers them.",
+        "Columns are in the order of the rows. Where a row has high shares, others cover it; where a column has, it "
+        "covers others.",
         drawn(ROW * size, section.start, layers, data={"name": "coverage"}, transform=[{"filter": "datum.t === t"}]),
         {"coverage": table},
         ROW * size + _LONGEST + 20,
+        least=_least_width(table["of"], size, _COUNTS),
     )
 
 

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -17,38 +17,50 @@ from markupsafe import Markup
 
 from instar import __version__
 from instar.analysis import Run
+from instar.analysis.boundary import searched_grids
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, stored_judging
 from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
-from instar.report.compared import Comparison, common_cases, compare, run_names
+from instar.report.combinations import combination_pairs, combinations_panel
+from instar.report.compared import Comparison, common_cases, common_words, compare, run_names
 from instar.report.compared_figures import comparison
 from instar.report.figures import charts
 from instar.report.findings import findings
+from instar.report.flipped import FlippedPair, flipped_pairs
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
 from instar.report.glossary import glossary
 from instar.report.marks import roles_of
 from instar.report.panels import PanelContent, panels_of_relation, panels_of_run, panels_of_runs
 from instar.report.picture import LegendEntry
+from instar.report.precision import MARK_MEANINGS, precision_panel
 from instar.report.rebuild import run_legend
 from instar.report.section import Section, make_section
 from instar.report.sentences import Finding, headline, over_cases_text, rate_words, slice_words, violating
 from instar.report.tables import FORMULA, NUMBER
 from instar.report.thumbnails import thumbnails
+from instar.report.unbroken import unbroken
 from instar.report.words import (
+    INTERVAL_AND_P,
+    breakable,
+    commands,
     count_of,
     interval,
     kinds_text,
+    landmark_words,
+    listed,
     measured,
     of_total,
     p_text,
     percent,
     points,
+    points_between,
     scores_text,
     severity_text,
     threshold_text,
 )
 from instar.spelling import spell_value
-from instar.store import Row
+from instar.store import Row, stored_marks
+from instar.suites.grid import RAYS, STEPS
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -93,6 +105,7 @@ class RunPage:
     unjudged: pl.DataFrame
     examples: Sequence[Example]
     legend: Sequence[LegendEntry]
+    combinations: Sequence[PairShown]
     commands: Sequence[str]
     versions: str
 
@@ -103,7 +116,8 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """All that a report says, ready to be written in any format; `panels` are those of each comparison, by place."""
+    """All that a report says, ready to be written in any format; `panels` and `flipped` pairs are those of each
+    comparison, by place."""
 
     title: str
     runs: Sequence[RunPage]
@@ -111,10 +125,16 @@ class Report:
     common: int
     comparisons: Sequence[tuple[str, Comparison, Sequence[Chart]]]
     panels: Mapping[str, Sequence[PanelContent]]
+    flipped: Mapping[str, Sequence[FlippedPair]]
 
     def thumbs_of(self, relation: str) -> Mapping[str, str]:
         """The names of the pictures of a relation's rules, as the first run has them."""
         return next((part.thumbs for part in self.runs[0].parts if part.section.relation == relation), {})
+
+    def legend_of(self, relation: str) -> Sequence[LegendEntry]:
+        """What is drawn in pictures of a relation, by the run in which there is most of it."""
+        legends = (part.legend for run in self.runs for part in run.parts if part.section.relation == relation)
+        return max(legends, key=len, default=())
 
 
 def make_report(
@@ -161,9 +181,20 @@ def make_report(
         made,
         names,
         len(common_cases(runs, judging)) if len(runs) > 1 else 0,
-        [(_compared(one), one, comparison(one.curves, one.rates, one.section, names)) for one in compared],
+        [(_compared(one), one, comparison(one, names)) for one in compared],
         {_compared(one): panels_of_runs(runs, names, one.section, judging) for one in compared},
+        {
+            _compared(one): flipped_pairs(
+                runs, names, _rule_names(one.section), threshold=threshold, judging=judging, dataset=folder
+            )
+            for one in (compared if images else ())
+        },
     )
+
+
+def _rule_names(section: Section) -> dict[str, str]:
+    """The rules of a relation that change something, by id, with their names."""
+    return {rule: section.names[rule] for rules in section.families.values() for rule in rules}
 
 
 def slug(name: str) -> str:
@@ -219,7 +250,7 @@ def _run_page(
             2 if len(sections) == 1 else 3,
             section,
             charts(section),
-            panels_of_relation(run, section, judging),
+            [one if images else replace(one, pictures=()) for one in panels_of_relation(run, section, judging)],
             pairs[section.relation],
             run_legend(run, relation=section.relation, judging=judging, dataset=dataset) if images else [],
             {shown: thumbs[rule] for rule, shown in section.names.items() if rule in thumbs},
@@ -238,11 +269,16 @@ def _run_page(
         _facts(run, judging),
         findings(run, threshold=threshold, judging=judging),
         parts,
-        panels_of_run(run, judging),
+        [
+            *combinations_panel(run),
+            *precision_panel(run, threshold=threshold, judging=judging),
+            *panels_of_run(run, judging),
+        ],
         _over_cases(run, judging),
         unjudged,
         examples(run, unjudged, EXAMPLES if images else 0, judging=judging, dataset=dataset),
         run_legend(run, alone=True, judging=judging, dataset=dataset) if images and unjudged.height else [],
+        combination_pairs(run, judging, dataset) if images else [],
         _commands(run, judging),
         ", ".join(f"{name} {version}" for name, version in manifest.packages.items()),
     )
@@ -264,13 +300,19 @@ def _over_cases(run: Run, judging: str) -> list[Row]:
     ]
 
 
+def _rules(run: Run) -> int:
+    """How many rules were asked for: those that a search tried are its own."""
+    search = run.manifest.search
+    return len(run.manifest.rules if search is None else search.members)
+
+
 def _short(run: Run) -> str:
     """What was tested, in a line."""
     manifest = run.manifest
     names = [source.name for source in manifest.datasets]
-    alone = re.sub(r'[^"(]*/', "", names[0]) if len(names) == 1 else ""
+    alone = re.sub(r'[^"(]*/(?=[^/",)])', "", names[0]) if len(names) == 1 else ""
     datasets = alone if 0 < len(alone) < 60 else count_of(len(names), "dataset")
-    rules, cases = count_of(len(manifest.rules), "rule"), count_of(run.cases().height, "case")
+    rules, cases = count_of(_rules(run), "rule"), count_of(run.cases().height, "case")
     return f"{rules} on {cases} of {datasets}, {manifest.created[:10]}"
 
 
@@ -281,8 +323,9 @@ def _meanings(run: Run, sections: Sequence[Section]) -> tuple[dict[str, str], di
     kinds = {kind: meaning for each in relations.values() for kind, meaning in each.meanings.items()}
     for section in sections:
         own = relations[section.relation].meanings
-        meanings |= {kind: own[kind] for kind in section.kinds if kind in own}
-    return meanings, kinds
+        meanings |= {kind: f"a kind of violation: {own[kind]}" for kind in section.kinds if kind in own}
+    marked = MARK_MEANINGS if stored_marks(run.store) else {}
+    return meanings, {**marked, **kinds}
 
 
 def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
@@ -293,10 +336,12 @@ def _facts(run: Run, judging: str) -> list[tuple[str, str]]:
     options = {**manifest.options, **stored_judging(run.store, judging).options}
     spelled = ", ".join(f"{key}={value}" for key, value in sorted(options.items())) or "no options"
     facts = [
+        *([("Name", manifest.name)] if manifest.name else []),
         ("System", f"{system.name} (it answers with {system.kind}; fingerprint {system.fingerprint})"),
-        ("Suite", f"{', '.join(manifest.suites)} ({count_of(len(manifest.rules), 'rule')})"),
+        ("Suite", f"{', '.join(manifest.suites)} ({count_of(_rules(run), 'rule')})"),
         ("Dataset", ", ".join(source.name for source in manifest.datasets)),
         ("Cases", f"{len(cases):,}" + (f", {unreadable:,} of them unreadable" if unreadable else "")),
+        *([] if manifest.shard is None else [("Shard", f"{manifest.shard.number} of {manifest.shard.total}")]),
         ("Judging", f"{judging}, {spelled}"),
         ("Seed", str(manifest.seed)),
     ]
@@ -315,8 +360,17 @@ def _commands(run: Run, judging: str) -> list[str]:
     if manifest.recorded is not None:
         tables = [table.name for table in manifest.recorded.tables]
         return [shlex.join(["instar", "import", *tables, "--out", folder]), shlex.join(["instar", "report", folder])]
-    start = ["instar", "run", manifest.system.name, "+".join(manifest.suites)]
-    end = ["--out", folder, "--seed", str(manifest.seed)]
+    search = manifest.search
+    start = ["instar", "run" if search is None else "search", manifest.system.name, "+".join(manifest.suites)]
+    if grids := searched_grids(run):
+        usual_ones = {"--steps": (grids[0].steps, STEPS), "--rays": (grids[0].between, RAYS)}
+        more = [part for flag, (value, usual) in usual_ones.items() if value != usual for part in (flag, str(value))]
+        start = ["instar", "boundary", manifest.system.name, "+".join(grid.family for grid in grids), *more]
+    shard = [] if manifest.shard is None else ["--shard", str(manifest.shard)]
+    called = ["--name", manifest.name] if manifest.name and search is None else []
+    needs = [part for need, provider in manifest.providers.items() for part in (f"--{need}", provider.name)]
+    limits = [] if search is None else ["--budget", str(search.budget), "--visual", str(search.visual or 1)]
+    end = [*shard, *needs, *limits, *called, "--out", folder, "--seed", str(manifest.seed)]
     commands = [
         shlex.join([*start, source.name, *(["--limit", str(source.limit)] if source.limit else []), *end])
         for source in manifest.datasets
@@ -333,9 +387,9 @@ def _commands(run: Run, judging: str) -> list[str]:
 # --- the page --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    """The page's template, which takes longer to compile than most reports to fill in."""
+@lru_cache(maxsize=2)
+def template(name: str) -> Template:
+    """A page's template, which takes longer to compile than most reports to fill in."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -346,15 +400,19 @@ def _template() -> Template:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["tight"] = _tight
+    environment.filters["commands"] = commands
+    environment.filters["unbroken"] = lambda text: Markup(unbroken(str(text)))
     # fmt: off
     environment.globals.update(
         percent=percent, interval=interval, measured=measured, severity_text=severity_text, headline=headline,
-        roles_of=roles_of, slice_words=slice_words, points=points, p_text=p_text,
-        level=LEVEL, count_of=count_of, kinds_text=kinds_text, scores_text=scores_text, of_total=of_total,
-        slug=slug, violating=violating, rate_words=rate_words, glossary=glossary,
+        roles_of=roles_of, slice_words=slice_words, points=points, points_between=points_between, p_text=p_text,
+        level=LEVEL, interval_and_p=INTERVAL_AND_P, listed=listed, count_of=count_of, kinds_text=kinds_text,
+        scores_text=scores_text, of_total=of_total, slug=slug, violating=violating, rate_words=rate_words,
+        glossary=glossary, landmark_words=landmark_words,
+        threshold_text=threshold_text, common_words=common_words, breakable=breakable,
     )
     # fmt: on
-    return environment.get_template("report.html")
+    return environment.get_template(name)
 
 
 def page(report: Report) -> str:
@@ -374,7 +432,7 @@ def page(report: Report) -> str:
         "styles": styles, "script": script, "library": _library(), "data": script_json(_data(report)),
     }
     # fmt: on
-    return _template().render(content).lstrip()
+    return template("report.html").render(content).lstrip()
 
 
 def _tight(text: Markup) -> Markup:

@@ -20,15 +20,28 @@ from instar.report.sentences import Finding
 from instar.report.tables import Table as Table
 
 
+@dataclass(frozen=True, slots=True)
+class PanelPicture:
+    """A picture of a panel, as a data address, and what it shows."""
+
+    address: str
+    caption: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PanelContent:
-    """A heading, what to know, charts and tables. `rules` are what the charts' parameter `rule` may be."""
+    """A heading, what to know, charts, tables and pictures. `rules` are what the charts' parameter `rule` may be.
+
+    One that `leads` stands before what a report shows of any relation.
+    """
 
     title: str
     text: str = ""
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
     rules: Sequence[str] = ()
+    pictures: Sequence[PanelPicture] = ()
+    leads: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +89,9 @@ class PaperFigure:
 class Panel:
     """What a task shows of runs whose suites name the panel; each function returns None where it has nothing to show.
 
+    `kind` is the kind of output that the panel reads: a suite of rules without relations may be asked of any system,
+    and runs of another kind do without the panel.
+
     `of_relation` is asked for every relation of a run, with the judging's id; `of_run` once; `of_runs` for every
     relation that several runs share. `tables` makes what `instar tables` prints of runs, with the level of
     significance for tests; `several`: it can put runs side by side. `remarks` are sentences on a run as a whole, which
@@ -90,15 +106,26 @@ class Panel:
     several: bool = False
     remarks: Callable[[Run, str], Sequence[Finding | str]] | None = None
     figures: Mapping[str, PaperFigure] = field(default_factory=dict)
+    kind: str | None = None
+
+
+def _own() -> Mapping[str, Panel]:
+    """The panels of no task."""
+    from instar.report.boundary_panel import PANELS  # late: it is made of what is above
+
+    return PANELS
 
 
 def panels_of(run: Run) -> dict[str, Panel]:
-    """The panels that the suites of a run name; one that nobody registered here is said and left out."""
-    registered = names("panels")
+    """The panels that the suites of a run name and that read its answers; one that nobody registered here is said."""
+    own = _own()
+    registered = [*own, *names("panels")]
     for name in run.panels():
         if name not in registered:
             _warn_once(f"{run.folder} names a panel {name!r}, which nothing that is installed brings; it is left out")
-    return {name: find("panel of a report", name, "panels", Panel) for name in run.panels() if name in registered}
+    wanted = [name for name in run.panels() if name in registered]
+    named = {name: own.get(name) or find("panel of a report", name, "panels", Panel) for name in wanted}
+    return {name: panel for name, panel in named.items() if panel.kind in (None, run.manifest.system.kind)}
 
 
 @cache
@@ -134,7 +161,7 @@ def panels_of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, 
 
 def _of_all(runs: Sequence[Run]) -> dict[str, Panel]:
     """The panels that all runs name."""
-    others = [run.panels() for run in runs[1:]]
+    others = [panels_of(run) for run in runs[1:]]
     return {name: panel for name, panel in panels_of(runs[0]).items() if all(name in other for other in others)}
 
 
@@ -173,7 +200,7 @@ def paper_figure(runs: Sequence[Run], number: str, choice: Choice) -> TaskTables
         suites = ", ".join(dict.fromkeys(suite for run in runs for suite in run.manifest.suites))
         raise ValueError(
             f"there is no figure {number!r} of a run of {suites}. "
-            + (f"There are: {there}" if there else "`instar report` with svg as its format draws figures of any run")
+            + (f"There are: {there}" if there else "No suite of it has figures of a paper")
         )
     figure = figures[number]
     if len(runs) > 1 and not figure.several:

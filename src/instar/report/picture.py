@@ -14,13 +14,15 @@ import numpy as np
 
 from instar.files import place_file
 from instar.image import Image
-from instar.report.drawing import BLUE, ORANGE, Style, draw, scaled, scaling
+from instar.report.drawing import BLUE, ORANGE, Style, draw, line_width, scaled, scaling
 from instar.report.lettering import PAPER, WHITE, Colour, Pixels, text_block, wrapped
 from instar.report.words import severity_text
 from instar.shapes import Shape, Side
 from instar.warp import Warp
 
 INK, FAINT = (28, 28, 32), (105, 105, 112)
+NOTHING_FOUND = "nothing found"
+"""What stands on a picture whose answer is drawn, and has nothing to draw."""
 
 
 def contact_sheet(tiles: Sequence[tuple[Image, str]], *, columns: int | None = None, tile: int = 220) -> Image:
@@ -50,14 +52,20 @@ def contact_sheet(tiles: Sequence[tuple[Image, str]], *, columns: int | None = N
     return Image(np.concatenate([*rows, np.full((gap, rows[0].shape[1], 3), PAPER, np.uint8)]))
 
 
+ACCUSED, THICK = (240, 228, 66), 1.8
+"""The colour of what a verdict is about, which no answer has, and how many times thicker than others it is drawn."""
 _HIGH, _WIDE, _TIMES = 640, 760, 16
 """The most pixels a panel has, and how many times at most a small picture is enlarged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Annotated:
-    """One side of a pair: the image, what belongs to the input itself, and the actual and the expected answer; `names`
-    of what a verdict is about are written over all else, below their places."""
+    """One side of a pair: the image, what belongs to the input itself, and the actual and the expected answer.
+
+    Of several in an answer, `accused` is the one that a verdict is about: drawn over the others, yellow and thick. Its
+    `names` are written over all else, below its place. A `silent` answer is one that is drawn where it finds
+    something, and found nothing: the picture says so.
+    """
 
     image: Image
     own: Sequence[Shape]
@@ -65,6 +73,8 @@ class Annotated:
     expected: Sequence[Shape] = ()
     note: str = ""
     names: Sequence[Shape] = ()
+    accused: Sequence[Shape] = ()
+    silent: bool = False
 
 
 def pair_picture(source: Annotated, follow_up: Annotated, *, title: str, lines: Sequence[str] = ()) -> Image:
@@ -123,8 +133,15 @@ def _drawn(panel: Annotated, scale: float, colour: Colour) -> Pixels:
     for words in (False, True):  # lines of one side never cross out the words of the other
         draw(canvas, [s for s in panel.expected if (s.form == "text") == words], warp, "hollow", WHITE)
         draw(canvas, [s for s in panel.actual if (s.form == "text") == words], warp, "filled", colour)
+    draw(canvas, [s for s in panel.accused if s.form != "text"], warp, "filled", ACCUSED, THICK * line_width(canvas))
+    draw(canvas, [s for s in panel.accused if s.form == "text"], warp, "filled", ACCUSED)
     draw(canvas, panel.own, warp, "filled", None)
     draw(canvas, panel.names, warp, "hollow", None)
+    if panel.silent:
+        size = float(np.clip(canvas.shape[1] / 22, 7, 22))
+        block = np.pad(text_block([NOTHING_FOUND], size, INK), ((2, 0), (4, 4), (0, 0)), constant_values=PAPER[0])
+        corner = canvas[: len(block), : block.shape[1]]
+        corner[:] = block[: corner.shape[0], : corner.shape[1]]
     return canvas
 
 
@@ -150,10 +167,12 @@ _LEFT, _RIGHT = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegendEntry:
-    """What something in a picture of a pair means, beside a small picture of it."""
+    """What something in a picture of a pair means, beside a small picture of it; `side` where it is drawn on one side
+    alone."""
 
     swatch: Image
     words: str
+    side: Literal["source", "follow-up"] | None = None
 
     @property
     def address(self) -> str:
@@ -177,22 +196,40 @@ def legend(source: Annotated, follow_up: Annotated | None) -> list[LegendEntry]:
         form = next(
             (form for form in _SAMPLES if any(shape.form == form and _shown(shape) for shape in drawn)), "lines"
         )
-        answers: tuple[tuple[str, Style, Colour, Sequence[Shape]], ...] = (
-            ("answer to the source", "filled", BLUE, source.actual),
-            ("expected of the follow-up", "hollow", WHITE, follow_up.expected),
-            ("answer to the follow-up", "filled", ORANGE, follow_up.actual),
+        answers: tuple[tuple[str, Literal["source", "follow-up"], Style, Colour, Sequence[Shape]], ...] = (
+            ("answer to the source", "source", "filled", BLUE, source.actual),
+            ("expected of the follow-up", "follow-up", "hollow", WHITE, follow_up.expected),
+            ("answer to the follow-up", "follow-up", "filled", ORANGE, follow_up.actual),
         )
         entries = [
             LegendEntry(
-                _swatch(_SAMPLES[form], style, colour), words if any(map(_shown, shapes)) else f"{words}: nothing"
+                _swatch(_SAMPLES[form], style, colour), words if any(map(_shown, shapes)) else f"{words}: nothing", side
             )
-            for words, style, colour, shapes in answers[: 1 if alone else None]
+            for words, side, style, colour, shapes in answers[: 1 if alone else None]
             if shapes or style == "filled"
         ]
-    named = {shape.text: shape for shape in follow_up.own if shape.text and shape.form != "text"}
+        if form != "heat":
+            entries += _tints(drawn, follow_up.expected, BLUE if alone else ORANGE)
+    if source.accused or follow_up.accused:
+        entries.append(box_entry("what the verdict is about", "filled", ACCUSED))
+    named = {shape.text: shape for shape in (*source.own, *follow_up.own) if shape.text and shape.form != "text"}
     for words, shape in named.items():
         entries.append(LegendEntry(_swatch(_SAMPLES["lines"], "filled", shape.colour), words))
     return entries
+
+
+def _tints(drawn: Sequence[Shape], expected: Sequence[Shape], colour: Colour) -> list[LegendEntry]:
+    """What the maps mean that lie under other shapes."""
+    tinted, outlined = (any(shape.form == "heat" and _shown(shape) for shape in shapes) for shapes in (drawn, expected))
+    entries = [LegendEntry(_swatch(_SAMPLES["heat"], "filled", colour), "how probable a place is")] if tinted else []
+    if outlined:
+        entries.append(LegendEntry(_swatch(_SAMPLES["heat"], "hollow", WHITE), "probable places expected", "follow-up"))
+    return entries
+
+
+def box_entry(words: str, style: Style, colour: Colour) -> LegendEntry:
+    """What a box of this colour means."""
+    return LegendEntry(_swatch(_SAMPLES["boxes"], style, colour), words)
 
 
 def _sided(panels: Mapping[str, Annotated]) -> list[LegendEntry]:
@@ -204,6 +241,11 @@ def _sided(panels: Mapping[str, Annotated]) -> list[LegendEntry]:
     entries.append(LegendEntry(_swatch(_LEFT, "filled", None), "left: blue, round"))
     entries.append(LegendEntry(_swatch(_RIGHT, "filled", None), "right: orange, square"))
     return entries
+
+
+def draws_nothing(shapes: Sequence[Shape]) -> bool:
+    """Whether there is nothing to see of these."""
+    return not any(map(_shown, shapes))
 
 
 def _shown(shape: Shape) -> bool:

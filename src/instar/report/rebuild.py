@@ -20,14 +20,18 @@ from instar.files import path_of
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
 from instar.relations import Relation, Row, named_rule, own_equivariance
-from instar.report.picture import Annotated, LegendEntry, legend, pair_picture, write_png
-from instar.report.targets import target_names
-from instar.report.words import scores_text, severity_words
+from instar.remote import Address, address_in, bucket_and_key, joined
+from instar.report.picture import ACCUSED, Annotated, LegendEntry, draws_nothing, legend, pair_picture, write_png
+from instar.report.targets import WHOLE, target_names
+from instar.report.words import landmark_words, scores_text, severity_words
 from instar.scene import Track
 from instar.shapes import Shape
 from instar.store import Manifest, Store
 from instar.transforms import Change, NotApplicable, Transformation
-from instar.warp import Size
+from instar.warp import Size, boxes_iou
+
+Boxes = npt.NDArray[np.float64]
+"""Boxes (N, 4) in pixels."""
 
 CannotDraw = (Unreadable, NotApplicable, LookupError)
 """Why a pair cannot be shown: its input is gone or another one now, or a prediction is missing."""
@@ -50,9 +54,19 @@ class Pair:
     facts: str
     answers: tuple[str, ...] = ()
 
+    def picture(self) -> Image:
+        """Both sides beside each other, with what the verdict says."""
+        return pair_picture(self.source, self.follow_up, title=self.title, lines=[self.facts, *self.answers])
+
 
 def draw_pairs(
-    run: Run, verdicts: pl.DataFrame, out: str | Path, *, judging: str = DEFAULT, dataset: str | Path | None = None
+    run: Run,
+    verdicts: pl.DataFrame,
+    out: str | Path,
+    *,
+    threshold: float | None = None,
+    judging: str = DEFAULT,
+    dataset: str | Path | None = None,
 ) -> Iterator[tuple[Path | None, str]]:
     """Draw each verdict's pair into a folder; yields the file, or None and why it could not be drawn.
 
@@ -64,32 +78,48 @@ def draw_pairs(
     for number, verdict in enumerate(verdicts.iter_rows(named=True), start=1):
         label = f"{verdict['case']} {verdict['rule']}"
         try:
-            pair = load_pair(run, verdict, judging=judging, dataset=dataset)
+            pair = load_pair(run, verdict, threshold=threshold, judging=judging, dataset=dataset)
         except CannotDraw as error:
             yield None, f"{label}: {error}"
             continue
-        picture = pair_picture(pair.source, pair.follow_up, title=pair.title, lines=[pair.facts, *pair.answers])
         name = re.sub(
             r"[^\w.()=-]+", "_", f"{number:02d}_{Path(verdict['case']).stem}_{named_rule(verdict['rule']).left}"
         )
         path = folder / f"{name[:120]}.png"
-        write_png(path, picture)
+        write_png(path, pair.picture())
         yield path, label
 
 
 def load_source(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Annotated:
     """A case's input, with the answer to it where there is one, as far as a judging takes notice of it."""
+    source, answer = _source(run, case, judging, dataset)
+    panel = _annotated(source, answer.shapes() if answer else [])
+    return replace(panel, silent=answer is not None and is_silent(answer))
+
+
+def is_silent(answer: Output, other: Output | None = None) -> bool:
+    """Whether it found nothing, of a kind that is drawn: one with places, or one of which the `other` answer of the
+    pair is drawn. What is said in words is never silent."""
+    is_drawn = answer.has_marks or (other is not None and not draws_nothing(other.shapes()))
+    return is_drawn and answer.says() is None and draws_nothing(answer.shapes())
+
+
+def source_answer(run: Run, case: str, *, judging: str = DEFAULT) -> Output | None:
+    """The answer to a case's source, as far as a judging takes notice of it; None where there is none."""
     store, manifest = run.store, run.manifest
-    of_case = pl.col("case") == case
-    source = _input(_one(store.cases(where=of_case), f"case {case}"), manifest, Path(dataset) if dataset else None)
-    rows = store.predictions(
-        where=of_case & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    )
+    of_source = (pl.col("case") == case) & (pl.col("follow_up") == SOURCE)
+    rows = store.predictions(where=of_source & (pl.col("repeat") == 0) & (pl.col("status") == "ok"))
     if rows.is_empty():
-        return _annotated(source, [])
+        return None
     answer = _output(store, manifest, rows.row(0, named=True))
     relation = own_equivariance(manifest.system.kind).relation
-    return _annotated(source, answer.confident(_confidence(stored_judging(store, judging).of(relation))).shapes())
+    return answer.confident(_confidence(stored_judging(store, judging).of(relation)))
+
+
+def _source(run: Run, case: str, judging: str, dataset: str | Path | None) -> tuple[Input, Output | None]:
+    row = _one(run.store.cases(where=pl.col("case") == case), f"case {case}")
+    source = _input(row, run.manifest, run.folder, Path(dataset) if dataset else None)
+    return source, source_answer(run, case, judging=judging)
 
 
 def load_changes(
@@ -101,7 +131,9 @@ def load_changes(
     """
     store, manifest = run.store, run.manifest
     row = _one(store.cases(where=pl.col("case") == case), f"case {case}")
-    source, answer = _input(row, manifest, dataset), _answer(store, manifest, case, SOURCE, 0)
+    source, answer = _input(row, manifest, run.folder, dataset), None
+    with suppress(LookupError):  # the source failed; most changes need no answer to it
+        answer = _answer(store, manifest, case, SOURCE, 0)
     made = {}
     for changed in changes:
         with suppress(NotApplicable):
@@ -124,17 +156,22 @@ def run_legend(
     Taken from the first case of which there is something to see.
     """
     relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
-    expects = not alone and any(one.mapping for name, one in relations.items() if relation in (None, name))
+    shown = [] if alone else [one for name, one in relations.items() if relation in (None, name)]
+    expects, accuses = any(one.mapping for one in shown), any(not one.own_needs for one in shown)
     for case in run.cases()["case"].head(_LOOKED_AT):
         with suppress(*CannotDraw):
-            source = load_source(run, case, judging=judging, dataset=dataset)
-            panel = replace(source, expected=source.actual if expects else ())
+            source, answer = _source(run, case, judging, dataset)
+            shapes = answer.shapes() if answer else []
+            several = bool(accuses and answer and len(answer.marks()) > 1)
+            panel = replace(_annotated(source, shapes, shapes if expects else ()), accused=shapes if several else ())
             if entries := legend(panel, None if alone else panel):
                 return entries
     return []
 
 
-def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Pair:
+def load_pair(
+    run: Run, verdict: Row, *, threshold: float | None = None, judging: str = DEFAULT, dataset: str | Path | None = None
+) -> Pair:
     """A verdict's pair; its follow-up is made anew from the rule. Raises one of `CannotDraw`.
 
     A verdict has `case`, `rule`, `target` and `severity`, and may have `kind`, `worst`,
@@ -143,7 +180,7 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
     """
     store, manifest = run.store, run.manifest
     case = _one(store.cases(where=pl.col("case") == verdict["case"]), f"case {verdict['case']}")
-    source = _input(case, manifest, Path(dataset) if dataset else None)
+    source = _input(case, manifest, run.folder, Path(dataset) if dataset else None)
     judged = named_rule(verdict["rule"])
     assert judged.relation is not None
     relation, target = judged.relation.relation, verdict["target"]
@@ -157,24 +194,58 @@ def load_pair(run: Run, verdict: Row, *, judging: str = DEFAULT, dataset: str | 
     (name,) = target_names(run, pl.DataFrame([{key: verdict[key] for key in _KEY}]), judging=judging)
     marks = [] if relation.own_needs else first.marks()
     first, second = first.confident(confidence), second.confident(confidence)
-    expected = first.warped(change.warp).shapes(target) if relation.mapping else []
+    carried = first.warped(change.warp) if relation.mapping else None
+    expected = carried.shapes(target) if carried else []
     left, right = _annotated(source, first.shapes(target)), _annotated(follow_up, second.shapes(target), expected)
+    left, right = replace(left, silent=is_silent(first, second)), replace(right, silent=is_silent(second, first))
+    if target == WHOLE and verdict["severity"]:
+        right = _accusing(right, second, verdict.get("follow_up_score"), _boxes(carried), fresh=True)
     number = (target or "").partition("/")[0]
-    if len(first.marks()) > 1 and number.isdecimal() and int(number) < len(marks):
+    if number.isdecimal() and int(number) < len(marks):
         places = marks[int(number)].places
-        left = _with_name(left, name, places)
-        right = _with_name(right, name, change.warp.points(places)) if relation.mapping else right
+        there = change.warp.points(places) if relation.mapping else None
+        if len(first.marks()) > 1:
+            left = _with_name(left, name, places)
+            right = right if there is None else _with_name(right, name, there)
+        if verdict["severity"]:
+            left = _accusing(left, first, verdict.get("source_score"), _box(places))
+            right = _accusing(right, second, verdict.get("follow_up_score"), _box(places if there is None else there))
     return Pair(
         left,
         right,
         f"{judged.left}: {judged.words}",
-        _facts(verdict, name, relation, relation.unit_under(options)),
+        _facts(verdict, name, relation, relation.unit_under(options), run.thresholds(threshold)[verdict["rule"]]),
         tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),
     )
 
 
-_NAMED = (240, 228, 66)
-"""The colour of a target's name: that of no answer."""
+def _accusing(
+    panel: Annotated, answer: Output, score: float | None, expected: Boxes, *, fresh: bool = False
+) -> Annotated:
+    """With that marked which a verdict is about, where the answer to this side has it beside something else.
+
+    A verdict knows it by its score. Of several that score the same it is the one that lies best in an `expected` box,
+    or worst where it is `fresh`: invented or doubled.
+    """
+    marks = answer.marks()
+    same = [mark for mark in marks if score is not None and np.float32(score) in mark.scores]
+    if not same or panel.own or len(marks) + fresh * len(expected) < 2:
+        return panel
+    boxes = np.concatenate([_box(mark.places) for mark in same])
+    overlap = boxes_iou(boxes, expected).max(1, initial=0.0)
+    box = boxes[int(overlap.argmin() if fresh else overlap.argmax())]
+    texts = [shape for shape in panel.actual if shape.form == "text" and np.allclose(shape.xy[0], box[:2])]
+    return replace(panel, accused=[Shape("boxes", box[None]), *texts])
+
+
+def _box(places: npt.NDArray[np.float64]) -> Boxes:
+    """The box (1, 4) around places."""
+    return np.concatenate([np.nanmin(places, axis=0), np.nanmax(places, axis=0)])[None]
+
+
+def _boxes(answer: Output | None) -> Boxes:
+    """The boxes around all that an answer has at places."""
+    return np.concatenate([np.empty((0, 4)), *(_box(mark.places) for mark in (answer.marks() if answer else ()))])
 
 
 def _with_name(panel: Annotated, name: str, places: npt.NDArray[np.float64]) -> Annotated:
@@ -183,18 +254,19 @@ def _with_name(panel: Annotated, name: str, places: npt.NDArray[np.float64]) -> 
     if panel.own or not len(present):
         return panel
     foot = np.array([[present[:, 0].min(), present[:, 1].max()]])
-    return replace(panel, names=[Shape("text", foot, name, _NAMED)])
+    return replace(panel, names=[Shape("text", foot, name, ACCUSED)])
 
 
-def _facts(verdict: Row, name: str, relation: Relation, unit: str) -> str:
+def _facts(verdict: Row, name: str, relation: Relation, unit: str, threshold: float) -> str:
     """What a verdict is about and what it says."""
     kind, severity, worst = verdict.get("kind"), verdict["severity"], verdict.get("worst")
-    words = "" if severity is None else severity_words(severity, unit, kind, relation.meanings.get(kind or ""))
+    meaning = relation.meanings.get(kind or "")
+    words = "" if severity is None else severity_words(severity, unit, kind, meaning, threshold=threshold)
     parts = (
         str(verdict["case"]),
         name,
         words and f"severity {words}",
-        f"worst: {worst.replace('_', ' ')}" if worst else "",
+        f"worst: {landmark_words(worst)}" if worst else "",
         scores_text(verdict),
     )
     return "; ".join(filter(None, parts))
@@ -211,11 +283,14 @@ def _confidence(options: Row) -> float:
 def _answer(store: Store, manifest: Manifest, case: str, follow_up: str, draw: int) -> Output:
     key = {"case": case, "follow_up": follow_up, "draw": draw, "repeat": 0}
     rows = store.predictions(where=pl.all_horizontal(pl.col(name) == value for name, value in key.items()))
-    return _output(store, manifest, _one(rows, follow_up))
+    row = _one(rows, follow_up)
+    if row["status"] != "ok":
+        raise LookupError(f"the system gave no answer to {follow_up}: {row['status']}")
+    return _output(store, manifest, row)
 
 
 def _follow_up(
-    run: Run, case: Row, source: Input, changed: Transformation, draw: int, answer: Output
+    run: Run, case: Row, source: Input, changed: Transformation, draw: int, answer: Output | None
 ) -> tuple[Input, Change]:
     """A follow-up made anew, with the needs that the run stored."""
     store, manifest = run.store, run.manifest
@@ -223,7 +298,8 @@ def _follow_up(
     needs: dict[str, Need | NotApplicable] = {
         row["need"]: store.need_value(row) for row in stored.iter_rows(named=True)
     }
-    needs["source"] = answer
+    if answer is not None:
+        needs["source"] = answer
     whole = Case(case["case"], input=source, truth=_truth(case, manifest))
     for need in changed.needs - needs.keys():
         needs[need] = provided(need, _pool(manifest) if need == "pool" else None, whole, source, answer)
@@ -280,6 +356,15 @@ def _output(store: Store, manifest: Manifest, row: Row) -> Output:
     return output_kind(manifest.system.kind).from_row(whole.row(0, named=True), manifest.header)
 
 
+def _named_address(places: Sequence[Path], run: Path, dataset: Path | None) -> Path | None:
+    """The first address that the user named with the dataset, or by the bucket that the run is in. Whoever made a run
+    may name any, and asking there tells who asks."""
+    bucket, _ = bucket_and_key(address_in(run) or "")
+    named = [start for start in (dataset and address_in(dataset), bucket if address_in(run) else None) if start]
+    addresses = [Address(address) for place in places if (address := address_in(place))]
+    return next((one for one in addresses if any(str(one).startswith(joined(start, "")) for start in named)), None)
+
+
 def _truth(case: Row, manifest: Manifest) -> Output | None:
     header = manifest.truth
     if header is None or case.get("status") != "ok":
@@ -289,7 +374,7 @@ def _truth(case: Row, manifest: Manifest) -> Output | None:
     return kind.from_row(stored, header) if any(value is not None for value in stored.values()) else None
 
 
-def _input(case: Row, manifest: Manifest, dataset: Path | None) -> Input:
+def _input(case: Row, manifest: Manifest, run: Path, dataset: Path | None) -> Input:
     """The case's input, if it is still what it was."""
     track = Track.from_json(case["track"]) if case["track"] else None
     if case["path"] is None and (manifest.recorded is None or dataset is None):
@@ -305,11 +390,14 @@ def _input(case: Row, manifest: Manifest, dataset: Path | None) -> Input:
         places += [dataset / case["case"], *(dataset / place for place in inside)]
     if case["path"] is None:  # recorded elsewhere: nothing but its name says that it is the right one
         places = [place for place in places if dataset and place.resolve().is_relative_to(dataset.resolve())]
-    file = next((place for place in places if place.is_file()), None)
+    file = next((place for place in places if place.is_file()), None) or _named_address(places, run, dataset)
     if file is None and not (track and track.size):
-        raise Unreadable(
-            f"{places[-1] if places else case['case']}: no such file; pass `dataset` to say where the images are now"
+        why = (
+            "the run names this address, and you did not; pass `dataset` to have images read there"
+            if places and address_in(places[-1])
+            else "no such file; pass `dataset` to say where the images are now"
         )
+        raise Unreadable(f"{(places and address_in(places[-1])) or (places or [case['case']])[-1]}: {why}")
     crop = Crop(*case["crop"]) if case["crop"] else None
     read, digest = read_input(
         Case(case["case"], path=str(file or places[0]), frame=case["frame"], crop=crop, track=track)

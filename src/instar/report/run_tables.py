@@ -10,7 +10,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.report.limits import limit_words
 from instar.report.tables import Table
-from instar.report.words import percent, rate_text, severity_text
+from instar.report.words import percent, rate_text, threshold_text
 from instar.spelling import unknown
 
 MOST = 40
@@ -50,7 +50,7 @@ def _counts(run: Run, threshold: float | None, judging: str) -> list[Table]:
         tables.append(
             Table(
                 f"{relation}: cases by the number of rules that they violate, per threshold in {units[relation]}",
-                ["violated", *map(severity_text, grid)],
+                ["violated", *map(threshold_text, grid)],
                 rows,
             )
         )

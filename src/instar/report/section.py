@@ -28,7 +28,7 @@ from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import straying_parts
 from instar.analysis.rates import Judged
 from instar.engine import DEFAULT
-from instar.relations import named_rule
+from instar.relations import named_rule, relations
 from instar.report.words import threshold_text
 from instar.store import Row
 
@@ -36,6 +36,11 @@ MANY = 40
 """With more rules, figures show the most violated of them, or families."""
 SEARCHED = 20_000
 """Rules × cases up to which the search for the cheapest set of rules is made at every threshold."""
+
+
+def heading_of(relation: str) -> str:
+    """What people call a relation."""
+    return relations()[relation].heading
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +51,8 @@ class Section:
     it, and nowhere else but in `curves`. `names` has what each rule is called, `strayed` counts the pairs with a
     severity above 0, `judged` says what became of all pairs, `answers` what can be told from the answers alone,
     `tests` how many of its tests reject where it is one, `straying` which parts stray more often than the whole, at
-    each threshold, and `classes` which classes more often than others. `words` say what a rule does, by its name.
+    each threshold, and `classes` which classes more often than others. `words` say what a rule does, by its name;
+    `counted` what several violations of a kind are called.
     `coverage` is between rules, or between families where `by_family`.
     """
 
@@ -56,6 +62,7 @@ class Section:
     start: int
     names: Mapping[str, str]
     words: Mapping[str, str]
+    counted: Mapping[str, str]
     families: Mapping[str, Sequence[str]]
     strayed: int
     judged: Judged
@@ -72,6 +79,11 @@ class Section:
     groups: pl.DataFrame
     slices: Sequence[pl.DataFrame]
     selections: Mapping[int, tuple[pl.DataFrame, bool]]
+
+    @property
+    def heading(self) -> str:
+        """What people call the relation."""
+        return heading_of(self.relation)
 
     @property
     def labels(self) -> list[str]:
@@ -117,7 +129,7 @@ class Section:
     @property
     def kinds(self) -> list[str]:
         """Of which kinds violations are, at any threshold."""
-        return sorted({each["kind"] for kinds in self.rates["kinds"] for each in kinds})
+        return sorted({each["kind"] for kinds in self.rates["kinds"].to_list() for each in kinds})
 
     def at(self, t: int) -> pl.DataFrame:
         """The rates at a threshold, most violated first, without identity."""
@@ -130,6 +142,30 @@ class Section:
     def with_unit(self, value: float) -> str:
         """A threshold with its unit."""
         return threshold_text(value, self.unit)
+
+    def limit_above(self, severity: float) -> float | None:
+        """The threshold that a severity just fails to reach, and must not read as if it did."""
+        return min((value for value in self.grid if value > severity), default=None)
+
+
+def counted_kinds(run: Run) -> dict[str, str]:
+    """What several violations of a kind are called, where that is not the kind itself."""
+    relations = [one.relation.relation for one in run.bound_rules()]
+    return {kind: several for relation in relations for kind, several in relation.counted.items()}
+
+
+def noise_of(run: Run, judging: str = DEFAULT) -> pl.DataFrame:
+    """The system's own noise, and how many predictions of the source and of the same input again it was judged by."""
+    varies = not run.manifest.system.deterministic
+    counts = {
+        one.id: (one.relation.count("sources"), one.relation.count("repeats")) if varies else (1, 1)
+        for one in run.bound_rules()
+    }
+    noise = run.noise(judging)
+    sources, repeats = ([counts[rule][side] for rule in noise["rule"]] for side in (0, 1))
+    return noise.with_columns(
+        sources=pl.Series(sources, dtype=pl.Int64), repeats=pl.Series(repeats, dtype=pl.Int64)
+    ).with_columns(sources=pl.max_horizontal("sources", "repeats"))
 
 
 def start_of(grid: Sequence[float], thresholds: Sequence[float]) -> int:
@@ -153,7 +189,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
     changing = [one for rules in families.values() for one in rules]
     limits = run.thresholds(threshold)
     start = start_of(grid, [limits[one] for one in changing or known["rule"]])
-    noise = run.noise(judging).filter(relation=relation)
+    noise = noise_of(run, judging).filter(relation=relation)
     by_family = len(changing) > MANY
     cases = severities.only(changing)
     return Section(
@@ -163,6 +199,7 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         start,
         dict(known.select("rule", "name").iter_rows()),
         dict(known.select("name", "words").iter_rows()),
+        counted_kinds(run),
         families,
         int((cases.severity > 0).sum()),
         judged_pairs(cases, changing),

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from string import Formatter
 from typing import Any
 
 import polars as pl
@@ -13,22 +14,26 @@ import polars as pl
 from instar.analysis import Answers, Memory, kind_counts
 from instar.analysis.rates import Judged
 from instar.analysis.rejections import LEVEL
+from instar.relations import Relation
 from instar.report.section import Section
 from instar.report.words import (
     ONE_SIDED,
     SPACE,
     count_of,
+    hundredths,
     interval,
     kinds_text,
+    landmark_words,
     listed,
     measured,
     of_total,
     p_text,
     p_words,
     percent,
-    severity_text,
 )
 from instar.store import Row
+from instar.systems.scores import weak_words
+from instar.transforms.words import in_words, value_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ def headline(section: Section, t: int) -> list[str]:
     """What a relation's rules found at a threshold: how much was judged where that is little, the finding, the
     extremes, the gaps and the noise."""
     whole, table = section.whole(t), section.at(t)
-    unjudged, telling = unjudged_words(section.judged), answers_words(section.answers, section.judged)
+    unjudged, telling = unjudged_words(section.judged, section.answers), answers_words(section.answers, section.judged)
     at = f"At a threshold of {section.with_unit(section.grid[t])}"
     if table.is_empty():
         return ["The suite has no rule of this relation but identity that is judged case by case.", *_noise(section, t)]
@@ -61,9 +66,9 @@ def headline(section: Section, t: int) -> list[str]:
         f"{at}, {violating(whole)} {rules} ({rate_words(whole)}).",
         *rejection_words(section.tests),
         *straying_words(section.straying[t], section.names),
-        *class_words(section.classes[t], section.names),
+        *class_words(section.classes[t], section.names, section.counted),
         *_extremes(table),
-        *_kinds(table),
+        *_kinds(table, section.counted),
         *_gaps(section.judged),
         *_noise(section, t),
     ]
@@ -84,12 +89,10 @@ def rule_words(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | 
     kinds = [(each["count"], each["kind"], meanings.get(each["kind"])) for each in row["kinds"]]
     ways = [(count, f"{meaning} ({kind})" if meaning else kind) for count, kind, meaning in kinds]
     others = row["violated"] - sum(count for count, _, _ in kinds)
-    if others and not math.isinf(row["worst"]):
-        ways.append((others, f"by up to {measured(row['worst'], unit)}"))
-    elif others and kinds:
-        ways.append((others, "found in both images, too far off"))
-    elif others:
-        ways.append((others, ONE_SIDED))
+    if others:
+        worst = row["worst_without_kind"]
+        far = ONE_SIDED if math.isinf(worst) else f"by up to {measured(worst, unit, row['threshold'])}"
+        ways.append((others, far))
     texts = [way if len(ways) == 1 else f"in {count_of(count, 'case')} {way}" for count, way in ways]
     return f"{violating(row)} {named(row['name'], row['words'])}: {', '.join(texts)}.{_topic(purpose)}"
 
@@ -104,28 +107,49 @@ def named(name: str, words: str) -> str:
 
 
 def _topic(purpose: str | None) -> str:
-    return f" This rule is about: {purpose}." if purpose else ""
+    return f" This rule looks for {purpose}." if purpose else ""
 
 
 def _extremes(table: pl.DataFrame) -> list[str]:
     judged = table.filter(pl.col("judged") > 0)
     if judged.height < 2:
         return []
-    worst, best = judged.row(0, named=True), judged.row(-1, named=True)
-    if not worst["violated"]:
+    worst, best = (judged.filter(pl.col("rate") == end) for end in (judged["rate"].max(), judged["rate"].min()))
+    if not judged["violated"].sum():
         return ["No rule is violated at this threshold."]
+    if worst.height == judged.height:
+        return [f"No rule is violated more often than another: {_each_violated(worst)}."]
     kept = judged.filter(pl.col("violated") == 0).height
-    most = f"The most violated rule is {worst['name']}: {violating(worst)} it."
-    if kept > 1:
-        return [most, f"{kept} rules are violated by no case."]
-    return [most, f"The least violated rule is {best['name']}: {violating(best)} it."]
+    least = f"{kept} rules are violated by no case." if kept > 1 else _extreme("least", best)
+    return [_extreme("most", worst), least]
 
 
-def unjudged_words(judged: Judged) -> list[str]:
+SHOWN_TIES = 3
+"""Of rules that are violated as often as each other, those that are named."""
+
+
+def _extreme(which: str, rules: pl.DataFrame) -> str:
+    """Which rules are violated most, or least."""
+    if rules.height == 1:
+        row = rules.row(0, named=True)
+        return f"The {which} violated rule is {row['name']}: {violating(row)} it."
+    return f"The {which} violated rules are {listed(rules['name'].to_list(), SHOWN_TIES)}: {_each_violated(rules)}."
+
+
+def _each_violated(rules: pl.DataFrame) -> str:
+    """How often each of some rules is violated, which is equally often."""
+    row = rules.row(0, named=True)
+    if rules.select("violated", "judged").n_unique() == 1:
+        return f"{violating(row)} each of them"
+    return f"each is violated by {percent(row['rate'])} of its cases"
+
+
+def unjudged_words(judged: Judged, answers: Answers) -> list[str]:
     """What comes before everything else where nothing, or less than half of the pairs, was judged."""
     if not judged["pairs"] or 2 * judged["judged"] >= judged["pairs"]:
         return []
-    empty = of_total(judged["empty"], judged["cases"], "source image")
+    unanswered, sources = max((answers.empty, answers.sources), (judged["empty"], judged["cases"]))
+    empty = of_total(unanswered, sources, "source image")
     if not judged["judged"]:
         words = f"The system found nothing in {empty}, so that nothing could be judged."
         return [words] if judged["nothing_found"] else []
@@ -138,49 +162,45 @@ def unjudged_words(judged: Judged) -> list[str]:
 
 
 def answers_words(answers: Answers, judged: Judged) -> list[str]:
-    """What can be told from the answers alone: nothing counts in most of them, or all of them are the same."""
+    """What can be told from the answers alone: nothing counts in most of them, all are the same, or most are ties."""
     words = []
     if answers.sources and 2 * answers.empty >= answers.sources:
         if 2 * judged["empty"] < judged["cases"]:
             kept = ": where nothing is found in either image, these options count the pair as kept"
             words.append(
                 f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}"
-                f"{'' if judged['nothing_found'] else kept}."
+                f"{kept if answers.keeps and not judged['nothing_found'] else ''}."
             )
-        if answers.highest is not None and answers.confidence is not None:
-            words.append(_weak_words(answers.highest, answers.confidence, everywhere=answers.silent))
+        if answers.highest_of_empty is not None and answers.confidence is not None:
+            where = "" if answers.silent else "In the images in which nothing was found"
+            words.append(f"{weak_words(answers.highest_of_empty, answers.confidence, where)}.")
+    if answers.normalised:
+        words.append(
+            "The coordinates lie about between 0 and 1, in images of many pixels: they look like shares of the image, "
+            "and rules take them for pixels, so that the rates say little. `instar check` says what to change."
+        )
     if answers.alike:
         answer = f": {answers.words}" if answers.words else ""
         words.append(
             f"All {answers.alike:,} inputs that were compared have the same answer{answer}. Either they all show the "
             "same, or the system does not look at them; this run cannot tell."
         )
+    if answers.undecided:
+        words.append(
+            f"{of_total(answers.forgiven, answers.forgivable, 'pair')} are near ties: the scores are so close that the "
+            "judging forgives nearly any other answer. Rules that are kept there say nothing."
+        )
     return words
 
 
-def _weak_words(highest: float, confidence: float, *, everywhere: bool) -> str:
-    """That no score is high enough to count, and what to do about it."""
-    advice = (
-        f"If the scores of this system are that low, judge again with confidence={highest / 2:.2g} and "
-        f"margin={highest / 5:.2g}"
-        if highest > 0
-        else "They look like logits: pass them through a sigmoid"
-    )
-    place = "" if everywhere else "in these images "
-    shown = f"{highest:.2g}"
-    if float(shown) >= confidence:  # what does not reach it must not read as if it did
-        shown = f"{math.floor(1000 * highest) / 1000:g}"
-    return (
-        f"No score {place}reaches the confidence of {confidence:g}, from which on something counts as found; the "
-        f"highest is {shown}. {advice}."
-    )
-
-
-def _kinds(table: pl.DataFrame) -> list[str]:
+def _kinds(table: pl.DataFrame, counted: Mapping[str, str]) -> list[str]:
     kinds = [{"kind": name, "count": count} for name, count in kind_counts(table).items()]
     hits = int(table["violated"].sum())
     some = "The violation" if hits == 1 else f"Of the {count_of(hits, 'violation')}"
-    return [f"{some}, by kind: {kinds_text(kinds)}."] if kinds else []
+    others = hits - sum(kind_counts(table).values())
+    strays = "one strays" if others == 1 else f"{others:,} stray"
+    rest = f"; the other {strays} by the threshold or more" if others > 0 else ""
+    return [f"{some}, by kind: {kinds_text(kinds, counted)}{rest}."] if kinds else []
 
 
 def _gaps(judged: Judged) -> list[str]:
@@ -202,10 +222,10 @@ def _noise(section: Section, t: int) -> list[str]:
         return ["The rule identity was judged on no case, so the system's own noise is not known."]
     if not noise["noisy"]:
         return [
-            "The system is deterministic: it gave the same answer to the unchanged input again in "
-            f"{of_total(noise['judged'], noise['judged'], 'case')}."
+            f"{_answered_again(noise)}, the system strays from its own answers in none of "
+            f"{count_of(noise['judged'], 'case')}."
         ]
-    words = [noise_words(noise)]
+    words = [noise_words(noise, section.unit, threshold=section.grid[t])]
     if section.memory is not None:
         words.append(memory_words(section.memory))
     if t in section.below_noise:
@@ -213,13 +233,32 @@ def _noise(section: Section, t: int) -> list[str]:
     return words
 
 
-def noise_words(noise: Row, relation: str | None = None) -> str:
-    """How far answers to the unchanged input differ, where they do; of which relation, where there are several."""
+def noise_words(noise: Row, unit: str, relation: str | None = None, *, threshold: float | None = None) -> str:
+    """How far answers to the unchanged input differ, where they do; by which relation, where there are several."""
+    cases = f"{of_total(noise['noisy'], noise['judged'], 'case')}{f', judged by {relation}' if relation else ''}"
+    floor = measured(noise["floor"], unit, threshold)
+    if _is_sampled(noise):
+        return (
+            "The system's answers to one input vary by chance, as it says of itself. It was "
+            f"{_answered_again(noise).lower()}: the severity between the two sets of answers is above 0 in {cases}, "
+            f"and in 95{SPACE}% of the cases at most {floor}. So much may be chance."
+        )
     return (
-        "The system has noise of its own: asked again about the unchanged input, it answered differently in "
-        f"{of_total(noise['noisy'], noise['judged'], 'case')}. In 95{SPACE}% of the cases the two answers differ by a "
-        f"severity of at most {severity_text(noise['floor'])}{f' of {relation}' if relation else ''}."
+        f"The system has noise of its own: {_answered_again(noise).lower()}, it gave answers that stray from each "
+        f"other in {cases}. In 95{SPACE}% of the cases the severity between the two answers is at most {floor}."
     )
+
+
+def _is_sampled(noise: Row) -> bool:
+    """Whether several answers were compared with several: those of a system that says that it varies."""
+    return bool(noise["sources"] > 1)
+
+
+def _answered_again(noise: Row) -> str:
+    if not _is_sampled(noise):
+        return "Asked twice about the same unchanged input"
+    again = count_of(noise["repeats"], "time")
+    return f"Asked {noise['sources']:,} times about the source and {again} about the same again"
 
 
 SHOWN_RULES = 3
@@ -235,7 +274,8 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
         shares = rates[0] if len(rates) == 1 else f"{rates[0]} to {rates[-1]}"
         whole = float(part["whole"].max())  # type: ignore[arg-type]
         words.append(
-            f"{listed(_together(part['part'].sort()))} stray{'s' if len(part) == 1 else ''} beyond the threshold in "
+            f"{_capital(listed(_together(part['part'].sort())))} stray{'s' if len(part) == 1 else ''} beyond the "
+            f"threshold in "
             f"{shares} of the judged pairs under {names[part['rule'][0]]}, although "
             + (f"only {percent(whole)} of these pairs violate" if whole else "none of these pairs violates")
             + " the rule as a whole."
@@ -246,25 +286,37 @@ def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
     return words
 
 
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
 def _together(parts: pl.Series) -> list[str]:
-    """Names of parts; several landmarks of a hand (`left_hand.wrist`) are that hand, and how many they are."""
+    """Names of parts as people read them; several landmarks of a hand (`left_hand.wrist`) are that hand, and how many
+    they are."""
     owners = Counter(name.rpartition(".")[0] for name in parts)
     whole = {name: name.rpartition(".")[0] for name in parts if "." in name and owners[name.rpartition(".")[0]] > 2}
-    names = {whole[name]: f"{owners[whole[name]]} landmarks of {whole[name]}" for name in parts if name in whole}
-    return [*(name for name in parts if name not in whole), *names.values()]
+    names = {
+        whole[name]: f"{owners[whole[name]]} landmarks of {landmark_words(whole[name])}"
+        for name in parts
+        if name in whole
+    }
+    return [*(landmark_words(name) for name in parts if name not in whole), *names.values()]
 
 
 SHOWN_CLASSES = 3
 """Classes that are told in sentences."""
 
 
-def class_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
-    """Which classes stray beyond the threshold more often than the others, by name: under any rule, and under which."""
+def class_words(table: pl.DataFrame, names: Mapping[str, str], counted: Mapping[str, str]) -> list[str]:
+    """Which classes stray beyond the threshold more often than the others, by name: under any rule, and under which.
+
+    `counted` is that of `kinds_text`.
+    """
     by_class = list(table.group_by("class", maintain_order=True))
     words = []
     for _, part in by_class[:SHOWN_CLASSES]:
         first, *others = part.sort(pl.col("rule").is_not_null(), maintain_order=True).iter_rows(named=True)
-        kind = f" (mostly {first['kind']})" if first["kind"] else ""
+        kind = f" (mostly {counted.get(first['kind'], first['kind'])})" if first["kind"] else ""
         under = f" under {names[first['rule']]}" if first["rule"] else ""
         most = f"; most often under {names[others[0]['rule']]}" if others and not first["rule"] else ""
         words.append(
@@ -313,9 +365,9 @@ def rejection_findings(tests: pl.DataFrame, level: float = LEVEL) -> list[Findin
     noisy = tests.filter((pl.col("family") == "identity") & (pl.col("p_corrected") <= level))
     return findings + [
         Finding(
-            f"The tests reject also where nothing was changed: {_rejected(row)} ({_corrected(row)}). The system does "
-            "not draw its answers to the same input from one distribution, so that the tests say little about the "
-            "rules.",
+            f"The tests reject even where nothing was changed: {_rejected(row)} ({_corrected(row)}). The system's "
+            "answers to one and the same input are not alike from one time to the next, so that the tests say little "
+            "about the rules.",
             True,
         )
         for row in noisy.iter_rows(named=True)
@@ -349,13 +401,54 @@ def memory_words(memory: Memory) -> str:
     )
 
 
+def detail_words(relation: Relation, verdict: Mapping[str, Any]) -> list[str]:
+    """What else was measured of a verdict, as its relation says it; where it says nothing, measures by their names."""
+    infinite = verdict.get("severity") == math.inf
+    values = {
+        name: _plain_measure(verdict[name])
+        for name, kind in relation.measures.items()
+        if verdict.get(name) is not None and not (kind.is_integer() and verdict[name] == 0)
+        if not (infinite and name == "worst")
+    }
+    if not relation.details:
+        scores = ("source_score", "follow_up_score")  # every card has them beside its severity
+        return [value_words(name, value) for name, value in values.items() if name not in scores]
+    return [
+        in_words(clause, values, ())
+        for clause in relation.details
+        if {name for _, name, _, _ in Formatter().parse(clause) if name} <= values.keys()
+    ]
+
+
+def _plain_measure(value: object) -> object:
+    if isinstance(value, str):
+        return landmark_words(value)
+    return float(f"{value:.3g}") if isinstance(value, float) and math.isfinite(value) else value
+
+
 _LESS_AND_MORE = {
     "brightness": ("darker", "brighter"),
     "contrast": ("lower in contrast", "higher in contrast"),
     "sharpness": ("less sharp", "sharper"),
     "saturation": ("less colourful", "more colourful"),
     "pixels": ("smaller", "larger"),
+    "aspect": ("narrower", "wider"),
+    "subjects": ("those with fewer subjects", "those with more subjects"),
+    "subject_x": ("those with subjects further to the left", "those with subjects further to the right"),
+    "subject_y": ("those with subjects higher up", "those with subjects further down"),
+    "subject_size": ("those with smaller subjects", "those with larger subjects"),
+    "subject_off_centre": ("those with subjects nearer to the centre", "those with subjects further from the centre"),
 }
+_PROPERTIES = {
+    "pixels": "number of pixels",
+    "aspect": "ratio of width to height",
+    "subjects": "number of subjects",
+    "subject_x": "distance of its subjects from the left",
+    "subject_y": "distance of its subjects from the top",
+    "subject_size": "size of its subjects",
+    "subject_off_centre": "distance of its subjects from the centre",
+}
+"""What a case has more or less of, where the name of the property does not say it."""
 
 
 def slice_words(row: Row) -> str:
@@ -367,7 +460,7 @@ def slice_words(row: Row) -> str:
             f"{percent(row['elsewhere'])} elsewhere"
         )
     lower = row["effect"] < 0.5
-    name = "number of pixels" if row["property"] == "pixels" else row["property"].replace("_", " ")
+    name = _PROPERTIES.get(row["property"], row["property"].replace("_", " "))
     less, more = _LESS_AND_MORE.get(row["property"], (f"lower in {name}", f"higher in {name}"))
     probability = 1 - row["effect"] if lower else row["effect"]
     return (
@@ -376,20 +469,18 @@ def slice_words(row: Row) -> str:
     )
 
 
-def _of_baseline(row: Row) -> str:
-    """What was lost as a part of what there was to lose, where the two differ."""
+def _lost_words(row: Row) -> str:
+    """What was lost, with the interval that decides: as a part of what there was to lose, where that counts."""
     if row.get("lost") is None or row["lost"] == row["drop"]:
-        return ""
-    return f", {percent(row['lost'])} of what there was ({interval(row['lost_low'], row['lost_high'])})"
+        return f"{row['drop']:+.3f} lost (95{SPACE}%: {row['low']:+.3f} to {row['high']:+.3f})"
+    low, high = (hundredths(row[end]).replace("-", "−") for end in ("lost_low", "lost_high"))
+    return f"{percent(row['lost'])} of it lost (95{SPACE}% interval: {low} to {high}{SPACE}%)"
 
 
 def over_cases_text(row: Row) -> str:
     """What a rule over many cases measured, with its interval."""
     if row.get("drop") is not None:
-        numbers = (
-            f"{row['baseline']:.3f} → {row['value']:.3f}, {row['drop']:+.3f} lost "
-            f"(95 %: {row['low']:+.3f} to {row['high']:+.3f}){_of_baseline(row)}"
-        )
+        numbers = f"{row['baseline']:.3f} → {row['value']:.3f}, {_lost_words(row)}"
     elif row.get("r") is not None:
         rho = "" if row.get("rho") is None else f", ρ = {row['rho']:.2f}"
         numbers = f"r = {row['r']:.2f} (95 %: {row['low']:.2f} to {row['high']:.2f}){rho}"

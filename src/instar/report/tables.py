@@ -15,6 +15,9 @@ from rich.text import Text
 
 from instar.files import place_file
 
+_NUMBER = re.compile(r"[<>±≤≥]?\s*[-+−]?(\d|∞|\.\d)|[–-]?$")
+"""How a cell begins that holds a number or nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -24,6 +27,16 @@ class Table:
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     by_threshold: bool = False
+
+    @property
+    def numbers(self) -> list[bool]:
+        """Which columns hold numbers, so that they stand at the right; the first one names the rows.
+
+        >>> Table("", ["from", "to", "pairs", "share"], [["cat", "dog", "1", "<1 %"], ["cat", "cow", "2", "–"]]).numbers
+        [False, False, True, True]
+        """
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(self.heads)
+        return [False, *(all(_NUMBER.match(cell) for cell in column) for column in columns[1:])]
 
     def records(self) -> list[dict[str, str]]:
         """Every row by the heads."""

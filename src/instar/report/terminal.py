@@ -11,14 +11,20 @@ from rich.markup import escape
 from rich.text import Text
 
 from instar.analysis import ANY, Run
+from instar.analysis.boundary import searched_grids
 from instar.analysis.rates import Judged
+from instar.analysis.slices import LEAST
 from instar.engine import DEFAULT, Outcome
 from instar.engine.progress import FAILURES
 from instar.relations import MarkedPair
-from instar.report.console import headed_table
+from instar.report.boundary_words import median_table
+from instar.report.combinations import show_combinations
+from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.findings import findings
 from instar.report.limits import limit_words
 from instar.report.marks import marked_pairs
+from instar.report.precision import show_precision
+from instar.report.tables import show_tables
 from instar.report.targets import target_names
 from instar.report.words import (
     SPACE,
@@ -30,6 +36,7 @@ from instar.report.words import (
     percent,
     scores_text,
     severity_text,
+    statuses_text,
 )
 
 _WIDE = 120
@@ -39,10 +46,17 @@ _HEADS = {"nothing_found": "nothing found", "not_applicable": "n/a", "failed": "
 
 SHOWN_REASONS = 3
 """Reasons of failures that the end of a run tells."""
+SHOWN_GAPS = 6
+"""Reasons why pairs were not judged that `show_run` tells."""
 
 
-def show_outcome(console: Console, outcome: Outcome, folder: str, judged: Judged | None = None) -> None:
-    """How a run went: first what failed and why, then what was not judged and why, then what there is."""
+def show_outcome(
+    console: Console, outcome: Outcome, folder: str, judged: Judged | None = None, *, merged: int = 0
+) -> None:
+    """How a run went: first what failed and why, then what was not judged and why, then what there is.
+
+    `merged` is of how many runs it was made, where nothing was predicted for it.
+    """
     if outcome.interrupted:
         console.print(
             f"[bold yellow]Stopped.[/] {count_of(outcome.fresh, 'new prediction')} "
@@ -51,7 +65,12 @@ def show_outcome(console: Console, outcome: Outcome, folder: str, judged: Judged
     _failures(console, outcome)
     if judged is not None and judged["judged"] < judged["pairs"]:
         _not_judged(console, judged)
-    if outcome.fresh:
+    if merged:
+        console.print(
+            f"{count_of(outcome.fresh, 'new prediction')} {'was' if outcome.fresh == 1 else 'were'} added; "
+            f"{count_of(merged, 'run')} {'was' if merged == 1 else 'were'} given."
+        )
+    elif outcome.fresh:
         console.print(
             f"{count_of(outcome.fresh, 'new prediction')} in {duration(outcome.seconds)} "
             f"({outcome.fresh / max(outcome.seconds, 1e-9):.1f} a second)."
@@ -59,15 +78,15 @@ def show_outcome(console: Console, outcome: Outcome, folder: str, judged: Judged
     elif not outcome.statuses and not outcome.interrupted:
         console.print(
             "[bold yellow]Nothing was predicted[/]: "
-            + ("no case of this dataset can be read." if outcome.cases else "this dataset has no case.")
+            + ("no case of this dataset can be read." if outcome.cases else "there is no case.")
         )
     elif not outcome.interrupted and outcome.statuses.get("ok"):
         console.print("Nothing is left to do: everything this asks for is in the run folder already.")
-    parts = [f"{outcome.statuses.get('ok', 0):,} ok"]
-    parts += [f"{count:,} {status}" for status, count in sorted(outcome.statuses.items()) if status != "ok"]
+    statuses = {"ok": 0, **dict(sorted(outcome.statuses.items(), key=lambda each: (each[0] != "ok", each[0])))}
     unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
     console.print(
-        f"{folder}: {count_of(outcome.cases, 'case')}{unreadable}; predictions: {', '.join(parts)}.", highlight=False
+        f"{folder}: {count_of(outcome.cases, 'case')}{unreadable}; predictions: {statuses_text(statuses)}.",
+        highlight=False,
     )
     for note in outcome.notes[:10]:
         console.print(f"  note: {note}", style="dim", markup=False)
@@ -75,7 +94,7 @@ def show_outcome(console: Console, outcome: Outcome, folder: str, judged: Judged
         console.print(f"  … and {count_of(len(outcome.notes) - 10, 'more note')}", style="dim")
     if any(outcome.statuses.get(status) for status in FAILURES) or outcome.unreadable:
         console.print(
-            "  --retry failed tries the failed ones again."
+            "  --retry failed tries again what failed or could not be read."
             if outcome.statuses.get("ok")
             else "  --retry failed tries again with the same system. When you have changed it, --fresh starts over and "
             "moves this run aside.",
@@ -84,17 +103,26 @@ def show_outcome(console: Console, outcome: Outcome, folder: str, judged: Judged
 
 
 def _failures(console: Console, outcome: Outcome) -> None:
-    """How many predictions failed, and how many cases cannot be read; with the commonest reasons."""
-    total, failed = sum(outcome.statuses.values()), sum(outcome.statuses.get(status, 0) for status in FAILURES)
-    parts = [f"{of_total(failed, total, 'prediction')} failed ({percent(failed / total)})"] if failed else []
+    """How many cases cannot be read, and how many predictions failed, each with its commonest reasons: the first is a
+    matter of the dataset, the second of the system."""
     if outcome.unreadable:
-        parts.append(f"{of_total(outcome.unreadable, outcome.cases, 'case')} cannot be read")
-    if parts:
-        console.print(f"{', and '.join(parts)}:", style="bold yellow", highlight=False)
-    for reason, count in list(outcome.reasons.items())[:SHOWN_REASONS]:
+        words = f"{of_total(outcome.unreadable, outcome.cases, 'case')} cannot be read"
+        _with_reasons(console, words, outcome.unreadable_reasons)
+    failed = sum(outcome.statuses.get(status, 0) for status in FAILURES)
+    if failed:  # of those that were to be made: where a rule does not apply there was none to fail
+        attempts = failed + outcome.statuses.get("ok", 0)
+        share = percent(failed / attempts)
+        _with_reasons(console, f"{of_total(failed, attempts, 'prediction')} failed ({share})", outcome.reasons)
+    elif outcome.reasons:
+        _with_reasons(console, "No input was answered", outcome.reasons)
+
+
+def _with_reasons(console: Console, words: str, reasons: Mapping[str, int]) -> None:
+    console.print(f"{words}{':' if reasons else '.'}", style="bold yellow", highlight=False)
+    for reason, count in list(reasons.items())[:SHOWN_REASONS]:
         console.print(f"  {count_of(count, 'time')}: {reason}", style="yellow", markup=False, highlight=False)
-    if len(outcome.reasons) > SHOWN_REASONS:
-        others = count_of(len(outcome.reasons) - SHOWN_REASONS, "other reason")
+    if len(reasons) > SHOWN_REASONS:
+        others = count_of(len(reasons) - SHOWN_REASONS, "other reason")
         console.print(f"  … and for {others}", style="yellow")
 
 
@@ -135,21 +163,29 @@ def show_run(
     rates = run.rates(threshold, p=p, judging=judging, by=by, group=group)
     rates = rates.join(known.filter(over="level"), on="rule", how="anti")
     limits = limit_words(run, threshold=threshold, p=p, judging=judging)
+    called = f"[bold]{escape(manifest.name)}[/] · " if manifest.name else ""
     console.print(
-        f"[bold]{manifest.system.name}[/] · {', '.join(manifest.suites)} · judging {judging}", highlight=False
+        f"{called}[bold]{escape(manifest.system.name)}[/] · {', '.join(manifest.suites)} · judging {judging}",
+        highlight=False,
     )
     for finding in findings(run, threshold=threshold, p=p, judging=judging, group=group, failures=failures):
         style = "bold yellow" if finding.accuses else None
-        wrapped = console.is_terminal  # a file, or a program that reads it, gets each sentence in one line
-        console.print(finding.words, style=style, markup=False, highlight=False, soft_wrap=not wrapped)
+        show_sentence(console, finding.words, style)
     counted = limits if by == "case" else f"{limits}; every target of a case counts for itself"
-    _rates(console, rates.join(run.over_cases(judging), on="rule", how="anti"), named, limit, counted)
-    suites = list(run.suites())
-    for suite in suites if len(suites) > 1 else [None]:
-        _families(console, run.family_rates(threshold, p=p, judging=judging, group=group, suite=suite), suite)
+    if run.searched and searched_grids(run):
+        console.print()
+        show_tables(console, [median_table(run.boundary(threshold, judging=judging))])
+    else:
+        _rates(console, rates.join(run.over_cases(judging), on="rule", how="anti"), named, limit, counted)
+        suites = list(run.suites())
+        for suite in suites if len(suites) > 1 else [None]:
+            _families(console, run.family_rates(threshold, p=p, judging=judging, group=group, suite=suite), suite)
     _unjudged(console, run.unjudged(judging))
+    show_precision(console, run, threshold=threshold, judging=judging)
+    show_combinations(console, run)
     pairs = run.worst(worst, threshold=threshold, p=p, judging=judging, group=group)
-    _worst(console, run, pairs, names, limits, judging)
+    own = pl.col("rule").replace_strict(run.thresholds(threshold), return_dtype=pl.Float64)
+    _worst(console, run, pairs.with_columns(threshold=own), names, limits, judging)
 
 
 def _rates(
@@ -167,11 +203,11 @@ def _rates(
             f"{row['violated']}/{row['judged']}",
             percent(row["rate"]),
             interval(row["low"], row["high"]) if row["judged"] else "",
-            severity_text(row["median"]),
-            severity_text(row["worst"]),
+            severity_text(row["median"], row["threshold"]),
+            severity_text(row["worst"], row["threshold"]),
             *(str(row[name] or "") for name in extra),
         )
-    _title(console, "rules", limits)
+    show_title(console, "rules", limits)
     console.print(table)
     if limit and ranked.height > limit:
         more = ranked.height - limit
@@ -179,11 +215,6 @@ def _rates(
             f"… and {count_of(more, 'rule')} that {'is' if more == 1 else 'are'} violated less (--all shows all)",
             style="dim",
         )
-
-
-def _title(console: Console, name: str, what: str) -> None:
-    """The line above a table: its name, and what it counts."""
-    console.print(f"\n[bold]{name}[/], {escape(what)}", highlight=False)
 
 
 def _families(console: Console, families: pl.DataFrame, suite: str | None) -> None:
@@ -215,10 +246,10 @@ def _worst(
         if not part:
             continue
         name, _, what = title.partition(", ")
-        _title(console, name, what)
+        show_title(console, name, what)
         heads = ["severity", "rule", "case"]
         heads += [name for name in ("target", "kind", "scores") if any(_shown(row)[name] for row in part)]
-        table = headed_table(heads, words=("rule", "case", "target", "kind"))
+        table = headed_table(heads, words=("rule", "case", "target", "kind", "scores"))
         for row in part:
             cells = {"rule": Text(names.get(row["rule"], row["rule"])), **_shown(row)}
             table.add_row(*(cells[head] for head in heads))
@@ -231,7 +262,7 @@ def _worst(
 def _shown(verdict: Mapping[str, Any]) -> dict[str, Text | str]:
     """The cells of a verdict, by their heads."""
     return {
-        "severity": severity_text(verdict["severity"]),
+        "severity": severity_text(verdict["severity"], verdict["threshold"]),
         "case": Text(verdict["case"]),
         "target": Text(verdict["target"]),
         "kind": verdict["kind"] or "",
@@ -267,8 +298,7 @@ def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: b
             f"No case violates any rule, so there is nothing to find ({limits}).", markup=False, highlight=False
         )
         return
-    rules = run.rules()
-    names = dict(rules.select("rule", "name").iter_rows())
+    names = dict(run.rules().select("rule", "name").iter_rows())
     shown = headed_table(("rule", "new cases", "found so far", "share", "ms per case"), words=["rule"])
     for row in table.iter_rows(named=True):
         shown.add_row(
@@ -278,11 +308,12 @@ def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: b
             percent(row["share"]),
             f"{1000 * row['cost']:.1f}",
         )
-    _title(console, "rules that are enough", limits)
+    show_title(console, "rules that are enough", limits)
     console.print(shown)
     what = "the cheapest set" if proven else "the cheapest set found in time, perhaps not the cheapest there is,"
     console.print(
-        f"[bold]{of_total(len(table), len(rules), 'rule')}[/] {'is' if len(table) == 1 else 'are'} {what} "
+        f"[bold]{of_total(len(table), len(run.changing_rules()), 'rule')}[/] {'is' if len(table) == 1 else 'are'} "
+        f"{what} "
         f"that finds {percent(share)} of the failing cases.",
         highlight=False,
     )
@@ -292,8 +323,8 @@ def show_slices(console: Console, table: pl.DataFrame, *, limits: str) -> None:
     """How failing cases differ from the others; `limits` says when a rule is violated."""
     if table.is_empty():
         console.print(
-            "Nothing can be compared: too few cases fail, too few do not, or nothing is known of them. "
-            f"Rules are {limits}.",
+            f"Nothing can be compared. A number takes at least {LEAST} cases that fail and {LEAST} that do not, a text "
+            f"at least {LEAST} cases that have it and {LEAST} that have another ({limits}).",
             markup=False,
             highlight=False,
         )
@@ -313,10 +344,12 @@ def show_slices(console: Console, table: pl.DataFrame, *, limits: str) -> None:
             p_text(row["p_corrected"]),
             style="bold" if row["p_corrected"] <= 0.05 else "dim",
         )
-    _title(console, "failing cases and the others", f"rules are {limits}")
+    show_title(console, "failing cases and the others", f"rules are {limits}")
     console.print(shown)
     console.print(
-        f"p is corrected for the number of questions ({len(table)}); rows in bold stay below 0.05. "
+        f"p is corrected for the number of questions ({len(table)}); rows in bold stay below 0.05. A number is asked "
+        f"about where at least {LEAST} cases fail and {LEAST} do not, a text where at least {LEAST} cases have it and "
+        f"{LEAST} have another. "
         "For numbers, effect is the probability that a failing case has the higher value (0.5: no "
         "difference); for slices, it is the difference of the two rates.",
         style="dim",
@@ -326,10 +359,16 @@ def show_slices(console: Console, table: pl.DataFrame, *, limits: str) -> None:
 
 def _unjudged(console: Console, unjudged: pl.DataFrame) -> None:
     """Why pairs that did not fail have no severity, most frequent first."""
-    for row in unjudged.filter(~pl.col("status").is_in(FAILURES)).head(6).iter_rows(named=True):
+    rows = unjudged.filter(~pl.col("status").is_in(FAILURES))
+    for row in rows.head(SHOWN_GAPS).iter_rows(named=True):
         console.print(
             f"{row['status']}: {count_of(row['pairs'], 'pair')} of {count_of(row['rules'], 'rule')}: {row['reason']}",
             style="yellow",
             markup=False,
             highlight=False,
         )
+    rest = rows[SHOWN_GAPS:]
+    if rest.height:
+        more = count_of(int(rest["pairs"].sum()), "more pair")
+        reasons = count_of(rest.height, "other reason")
+        console.print(f"… and {more} for {reasons}: the report lists all.", style="yellow", highlight=False)

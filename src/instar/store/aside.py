@@ -15,6 +15,7 @@ def move_aside(store: Store) -> str:
 
     A link to the folder stays, and leads to where the new run will be.
     """
+    store.refuse_bucket("a run there cannot be moved aside (`fresh`); give another address")
     folder = store.folder.resolve()
     if Path.cwd().is_relative_to(folder):
         raise ValueError(f"{store.folder} is the current directory, which cannot be moved aside; give another (`out`)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
@@ -11,6 +12,7 @@ import xxhash
 from instar.files import path_of, path_text, storable
 from instar.json_values import whole_number
 from instar.outputs import Row
+from instar.store.shard import Shard
 
 FORMAT = 3
 """The version of the run folder's format."""
@@ -40,6 +42,22 @@ def unsealed(content: bytes) -> object:
 
 def _checksum(text: str) -> str:
     return str(xxhash.xxh3_64_hexdigest(text.encode("utf-8")))
+
+
+LONGEST_NAME = 100
+"""Letters of a run's name."""
+
+
+def run_name(text: str) -> str:
+    """A run's name as its manifest holds it: in one line, letters with their accents as one sign each.
+
+    >>> run_name(" v2,\\n retrained "), run_name("  ")
+    ('v2, retrained', '')
+    """
+    name = storable(unicodedata.normalize("NFC", " ".join(text.split())))
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"`name` has {len(name)} letters; at most {LONGEST_NAME} are allowed: {name[:30]}…")
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +131,52 @@ class RecordedInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class CombinationInfo:
+    """A combination that a search found: its rule, the rules that it is made of, and its smallest form that breaks the
+    first of the `cases`; it broke `hits` of those that it was `searched` with. Of the others `judged` were, `broken` of
+    them are broken by it, `alone` of these by none of its rules. `visual` is the median of what a person sees of it,
+    None where that is not defined.
+    """
+
+    rule: str
+    members: tuple[str, ...]
+    shrunk: str
+    cases: tuple[str, ...]
+    searched: int
+    hits: int
+    judged: int
+    broken: int
+    alone: int
+    visual: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchInfo:
+    """A search for combinations: the rules that were combined, which kind of limit their change had, the predictions
+    that it could have and those that it used, and what it found, worst first."""
+
+    members: tuple[str, ...]
+    visual: float | None
+    budget: int
+    used: int = 0
+    combinations: tuple[CombinationInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What a run is: versions, fingerprints, rules, seed, machine.
 
     `output` and `truth` are the headers of the outputs and of the ground truth, None before the first is stored.
     `options` are the judging options of the run's suites, `panels` what they ask a report to show, `titles` what their
-    papers call the rules. `planned` is how many predictions the run will have in the end, 0 where that is not known;
-    a case that cannot be read counts with all that it would have had. `max_pixels` is how many pixels an input could
+    papers call the rules. `planned` is how many predictions the run will have in the end, None where that is not known;
+    a case that cannot be read counts with all that it would have had. `shard` says which shard of its plan the run is;
+    `absent` which shards of its plan a merged run lacks. `max_pixels` is how many pixels an input could
     have; None where a version made the run that did not note it. `code` has the hashes of the user's own modules
-    behind the rules, by file.
+    behind the rules, by file. `until` says what asking went on until, where answers decided what was asked: rules of
+    cases in random order, or the levels of a search for limits. None where all cases are asked about all follow-ups;
+    `looked` says that it was asked so, and came to all of them. `name` is what the user calls the run; empty where they
+    did not say. `search` is what a search for combinations of rules was made with and found: rules of the run that it
+    does not name as members are what it tried.
     """
 
     instar: str
@@ -142,9 +197,20 @@ class Manifest:
     titles: Mapping[str, str] = field(default_factory=dict)
     datasets: tuple[DatasetInfo, ...] = ()
     recorded: RecordedInfo | None = None
-    planned: int = 0
+    planned: int | None = None
     max_pixels: int | None = None
     code: Mapping[str, str] = field(default_factory=dict)
+    shard: Shard | None = None
+    absent: tuple[Shard, ...] = ()
+    until: str | None = None
+    looked: bool = False
+    name: str = ""
+    search: SearchInfo | None = None
+
+    @property
+    def called(self) -> str:
+        """What tells people which run it is: its own name, else that of its system."""
+        return self.name or self.system.name
 
     @property
     def header(self) -> Header:
@@ -163,8 +229,11 @@ class Manifest:
     def from_dict(cls, values: Row) -> Manifest:
         """From parsed JSON. What is missing or of another form raises TypeError, KeyError or ValueError."""
         known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
-        recorded = values.get("recorded")
+        recorded, shard = values.get("recorded"), values.get("shard")
+        counted = "shard" in values or values.get("planned")  # earlier versions wrote 0 for what is not known
+        search = values.get("search")
         known.update(
+            search=None if search is None else _search(search),
             machine=Machine(**values["machine"]),
             system=SystemInfo(**values["system"]),
             providers={need: ProviderInfo(**who) for need, who in values["providers"].items()},
@@ -172,11 +241,23 @@ class Manifest:
             rules=tuple(values["rules"]),
             panels=tuple(values["panels"]),
             datasets=tuple(DatasetInfo(**one) for one in values["datasets"]),
+            shard=None if shard is None else Shard(**shard),
+            absent=tuple(Shard(**one) for one in values.get("absent", ())),
+            planned=values.get("planned") if counted else None,
             recorded=None
             if recorded is None
             else RecordedInfo(tuple(RecordedTable(**table) for table in recorded["tables"]), recorded["inputs"]),
         )
         return cls(**known)
+
+
+def _search(values: Row) -> SearchInfo:
+    """From parsed JSON."""
+    combinations = tuple(
+        CombinationInfo(**{**one, "members": tuple(one["members"]), "cases": tuple(one["cases"])})
+        for one in values["combinations"]
+    )
+    return SearchInfo(**{**values, "members": tuple(values["members"]), "combinations": combinations})
 
 
 @dataclass(frozen=True, slots=True)

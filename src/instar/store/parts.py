@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 import xxhash
 
+from instar.outputs import Schema
+
 _NAME = re.compile(r"(\d{10})-(\d{10})(?:\.([0-9a-f]{16}))?\.parquet")
+GROUP_BYTES = 8 << 20
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What polars raises for a file that is no Parquet, or half of one."""
 
@@ -26,8 +30,8 @@ class Damaged(OSError):
     def __init__(self, run: Path, path: Path, why: str) -> None:
         self.path, self.why = path, why
         super().__init__(
-            f"{path} is damaged: {why}. `instar repair-run {run}` sets it aside and says what it held; the next run "
-            "makes only that again"
+            f"{path} is damaged: {why}. `instar repair-run {shlex.quote(str(run))}` sets it aside and says what it "
+            "held; the next run makes only that again"
         )
 
 
@@ -40,12 +44,27 @@ class Part(NamedTuple):
     path: Path
 
 
+class Rows(NamedTuple):
+    """Rows of some cases: ranges of a table's rows in which all of them are, each by the number of its part, its first
+    row and how many. They hold while the table's parts are those of `state`."""
+
+    cases: pl.Series
+    state: tuple[str, ...]
+    schema: Schema
+    ranges: Sequence[tuple[int, int, int]]
+
+
 def parts_in(folder: Path) -> list[Part]:
     """The parts in a folder, in order; the larger one first where several begin with one number."""
+    return parts_named(folder, (path.name for path in (folder.iterdir() if folder.is_dir() else ())))
+
+
+def parts_named(folder: Path, names: Iterable[str]) -> list[Part]:
+    """Those of some names of files that are parts, as parts in a folder."""
     parts = [
-        Part(int(name[1]), int(name[2]), name[3] or "", path)
-        for path in (folder.iterdir() if folder.is_dir() else ())
-        if (name := _NAME.fullmatch(path.name))
+        Part(int(name[1]), int(name[2]), name[3] or "", folder / file)
+        for file in names
+        if (name := _NAME.fullmatch(file))
     ]
     return sorted(parts, key=lambda part: (part.first, -part.last, part.checksum))
 
@@ -62,6 +81,11 @@ def live_parts(parts: Iterable[Part]) -> list[Part]:
 def part_name(first: int, last: int, path: Path) -> str:
     """What a part with this content is called."""
     return f"{first:010d}-{last:010d}.{_checksum(path)}.parquet"
+
+
+def renumbered_name(part: Part, number: int) -> str:
+    """What a part with the same content and another number is called."""
+    return re.sub(r"^\d{10}-\d{10}", f"{number:010d}-{number:010d}", part.path.name)
 
 
 def _checksum(path: Path) -> str:
@@ -101,6 +125,13 @@ def fault_of(part: Part) -> str:
     return ""
 
 
+def refuse_damaged(run: Path, parts: Iterable[Part]) -> None:
+    """Raises Damaged for the first part that cannot be read: one of a format without checksums."""
+    for part in parts:
+        if why := fault_of(part):
+            raise Damaged(run, part.path, why) from None
+
+
 def _regular(part: Part) -> bool:
     """Whether a part is a file that is here, or is not there at all: a link leads elsewhere, a pipe is waited for."""
     return not part.path.is_symlink() and (part.path.is_file() or not part.path.exists())
@@ -114,3 +145,29 @@ def rows_in(part: Part) -> int | None:
         return int(pl.scan_parquet(part.path, glob=False).select(pl.len()).collect().item())
     except (OSError, *UNREADABLE):
         return None
+
+
+def names_of(parts: Iterable[Part]) -> tuple[str, ...]:
+    """What says which rows a table has: equal names hold equal rows."""
+    return tuple(part.path.name for part in parts)
+
+
+def group_rows(frame: pl.DataFrame | pl.LazyFrame) -> int:
+    """How many rows a reader decodes at a time: some megabytes, as the first rows tell, so that a few cases of a large
+    part cost no more than themselves."""
+    first = frame.head(100).collect() if isinstance(frame, pl.LazyFrame) else frame
+    return max(64, min(8192, GROUP_BYTES * len(first) // max(1, int(first.estimated_size()))))
+
+
+def small_runs(parts: list[Part], at_most: int) -> list[list[Part]]:
+    """Neighbouring parts that together stay small enough to be one."""
+    runs: list[list[Part]] = [[]]
+    size = 0
+    for part in parts:
+        rows = rows_in(part) or 0
+        if runs[-1] and size + rows > at_most:
+            runs.append([])
+            size = 0
+        runs[-1].append(part)
+        size += rows
+    return runs

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
-from instar.store.parts import Damaged, fault_of, live_parts, parts_in, rows_in
+from instar.store.marks import set_marks_aside
+from instar.store.parts import Damaged, Part, fault_of, live_parts, rows_in
 from instar.store.store import Store
 from instar.store.tables import APART
 
@@ -41,26 +41,31 @@ def repair(store: Store) -> list[Repair]:
         recorded = store.manifest().recorded is not None
         repairs = []
         for table, (what, remedy) in _CONTENTS.items():
-            for part in live_parts(parts_in(store.inside(table))):
-                if why := fault_of(part):
+            for part in live_parts(store.place.parts(table)):
+                if why := _fault(store, table, part):
                     rows = rows_in(part)
                     count = "an unknown number of" if rows is None else f"{rows:,}"
                     content = f"{count} {what}; {_RECORDED if recorded else remedy}"
                     repairs.append(_aside(store, part.path, why, content))
         repairs += _blobs(store)
         _forget_unfounded(store)
-    return [*repairs, *_verdicts(store)]
+    return [*repairs, *_verdicts(store), *_marks(store)]
+
+
+def _fault(store: Store, table: str, part: Part) -> str:
+    """What is wrong with a part; of one in a bucket, with what the bucket has."""
+    store.place.bring(table, [part])
+    why = fault_of(part)
+    return fault_of(part) if why and store.place.bring_again(table, part) else why
 
 
 def _aside(store: Store, path: Path, why: str, content: str) -> Repair:
     """Move a file into a folder that nobody reads; one that is gone already is only told of."""
-    name = path.relative_to(store.folder)
-    if not os.path.lexists(path):
+    name = path.relative_to(store.place.path)
+    aside = f"{ASIDE}/{'-'.join(name.parts)}"
+    if not store.place.set_aside(name.as_posix(), aside):
         return Repair(str(name), None, why, content)
-    place = store.inside(f"{ASIDE}/{'-'.join(name.parts)}")
-    place.parent.mkdir(exist_ok=True)
-    path.replace(place)
-    return Repair(str(name), str(place.relative_to(store.folder)), why, content)
+    return Repair(str(name), aside, why, content)
 
 
 def _blobs(store: Store) -> list[Repair]:
@@ -103,14 +108,24 @@ def _verdicts(store: Store) -> list[Repair]:
             if not info.instar:  # what was wrong with it is known
                 continue
             content = f"verdicts of the judging {judging}; it is judged anew when it is next looked at"
-            parts = {part.first: part for part in parts_in(folder)}
+            table = store.verdict_table(judging)
+            parts = {part.first: part for part in store.place.parts(table)}
             paths = {
                 number: parts[number].path if number in parts else folder / f"part {number}"
                 for number in range(*info.parts)
             }
-            whys = {number: fault_of(parts[number]) if number in parts else "it is gone" for number in paths}
+            whys = {
+                number: _fault(store, table, parts[number]) if number in parts else "it is gone" for number in paths
+            }
             faults = [_aside(store, paths[number], why, content) for number, why in whys.items() if why]
             if faults:
                 store.write_judging_info(judging, replace(info, predictions=(), cases=(), instar=""))
             repairs += faults
     return repairs
+
+
+def _marks(store: Store) -> list[Repair]:
+    """Nothing can make marks again but the people who made them."""
+    file, aside, why = set_marks_aside(store, ASIDE)
+    content = "marks of pairs; marks that were exported can be imported again (`instar marks`)"
+    return [Repair(file, aside, why, content)] if why else []

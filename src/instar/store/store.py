@@ -11,38 +11,48 @@ from __future__ import annotations
 import fcntl
 import io
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import TypeVar
 
 import polars as pl
 import xxhash
 
-from instar.files import clear_unfinished, inside, place_file, storable
+from instar.files import Elsewhere, clear_unfinished, storable
 from instar.outputs import Output, Row, Schema, output_kind
+from instar.remote import Address
+from instar.store.folder import Busy as Busy
+from instar.store.folder import Gone as Gone
+from instar.store.folder import place_of
 from instar.store.manifest import FORMAT, READABLE, JudgingInfo, Manifest, unsealed
 from instar.store.parts import (
     UNREADABLE,
     Damaged,
     Part,
+    Rows,
     check_parts,
-    fault_of,
+    group_rows,
     live_parts,
-    part_name,
-    parts_in,
-    rows_in,
+    names_of,
+    refuse_damaged,
+    small_runs,
 )
-from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, rows_frame
+from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, Columns, columns_frame, of_cases, rows_frame
 from instar.transforms import Change
 
+T = TypeVar("T")
+
 TABLES = ("apart", "cases", "needs", "predictions")
-NAMES = ("lock", "manifest.json", "blobs", "verdicts", *TABLES)
+NAMES = ("lock", "manifest.json", "blobs", "marks", "verdicts", *TABLES)
 """Everything that a run folder holds."""
-GROUP_BYTES = 8 << 20
+SPANS = (16, 256, 4096)
+"""After so many parts those that were written last become one: a table of thousands of parts takes long to read, and a
+run that is killed could not merge them at its end."""
+SMALL = 200_000
+"""Rows that a part has at the most when it is merged of several."""
 
 
 class NoRun(FileNotFoundError):
@@ -52,50 +62,49 @@ class NoRun(FileNotFoundError):
         return str(self.args[0])
 
 
-class Busy(RuntimeError):
-    """Another process is writing to the run."""
-
-
-class Gone(RuntimeError):
-    """The run folder is not the one any more that is being written."""
-
-
 class Store:
     """One run folder. Readable at any time; written by one process, which holds its lock."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
         if (name := str(folder)) != storable(name):
             raise ValueError(f"{storable(name)}: a run folder has a name in UTF-8; rename it, or give another (`out`)")
-        self._locks: list[tuple[IO[str], Path]] = []
+        self.place = place_of(folder)
         self._manifest_read: tuple[bytes, Manifest] | None = None
+
+    @property
+    def folder(self) -> Path:
+        """What the user calls the run: its folder, or its address in a bucket, by which nothing can be opened."""
+        return self.place.name
+
+    def refuse_bucket(self, why: str) -> None:
+        """Raises ValueError where the run lies in a bucket."""
+        if isinstance(self.folder, Address):
+            raise ValueError(f"{self.folder} is in a bucket, and {why}")
+
+    def inside(self, name: str) -> Path:
+        """A place in the run folder, or in the copy of one in a bucket; raises Elsewhere where that leads out of it."""
+        return self.place.inside(name)
 
     # -- the manifest
 
     @property
     def exists(self) -> bool:
-        return self._manifest_path.is_file()
-
-    @property
-    def _manifest_path(self) -> Path:
-        return self.inside("manifest.json")
-
-    def inside(self, name: str) -> Path:
-        """A place in the run folder; raises Elsewhere where that leads out of it."""
-        return inside(self.folder, name)
+        try:
+            self.place.content("manifest.json")
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return False
+        return True
 
     def manifest(self) -> Manifest:
         """What the run is: versions, fingerprints, rules, seeds, machine."""
         try:
-            content = self._manifest_path.read_bytes()
+            content = self.place.content("manifest.json")
             if self._manifest_read is not None and self._manifest_read[0] == content:
                 return self._manifest_read[1]  # it is asked for at every turn
             values = unsealed(content)
         except FileNotFoundError:
-            raise NoRun(
-                f"{self.folder} holds no run (there is no manifest.json in it); "
-                "`instar run SYSTEM SUITE DATASET --out FOLDER` makes one"
-            ) from None
+            wanted = self.place.instead() or "`instar run SYSTEM SUITE DATASET --out FOLDER` makes one"
+            raise NoRun(f"{self.folder} holds no run (there is no manifest.json in it); {wanted}") from None
         except (ValueError, RecursionError) as error:
             raise self._bad_manifest(str(error)) from None
         if not isinstance(values, dict) or values.get("format") not in READABLE:
@@ -112,65 +121,33 @@ class Store:
 
     def _bad_manifest(self, why: str) -> NoRun:
         return NoRun(
-            f"{self._manifest_path} is damaged ({why}); restore it from a copy, or start a new run. If you changed it "
-            "yourself, delete its entry `checksum`"
+            f"{self.folder / 'manifest.json'} is damaged ({why}); restore it from a copy, or start a new run. If you "
+            "changed it yourself, delete its entry `checksum`"
         )
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self._refuse_gone()
-        place_file(self._manifest_path, manifest.to_json())
+        self.place.replace("manifest.json", manifest.to_json())
 
     # -- writing
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Only one process writes. The lock goes with its holder, however that ends."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with self._locked(self.inside("lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
+        with self.place.locked("lock", wait=False):
             with suppress(NoRun):  # a folder that is no run is somebody's own
                 self.manifest()
                 places = {name: self.inside(name) for name in NAMES}
                 # verdicts are not ours to clear: a judge may be writing them, who holds another lock
-                clear_unfinished([self.folder, *(places[name] for name in TABLES), *places["blobs"].glob("*")])
+                clear_unfinished([self.place.path, *(places[name] for name in TABLES), *places["blobs"].glob("*")])
+                self.place.clear()
             yield
 
     @contextmanager
     def judging_lock(self, judging: str) -> Iterator[None]:
         """Whoever judges waits here for another who judges the same: a viewer beside a run that goes on."""
-        folder = self.inside(self.verdict_table(judging))
-        folder.mkdir(parents=True, exist_ok=True)
-        with self._locked(self.inside(f"{self.verdict_table(judging)}/lock"), fcntl.LOCK_EX):
-            clear_unfinished([folder])
+        with self.place.locked(f"{self.verdict_table(judging)}/lock", wait=True):
+            clear_unfinished([self.inside(self.verdict_table(judging))])
             yield
-
-    @contextmanager
-    def _locked(self, path: Path, how: int) -> Iterator[None]:
-        with path.open("a") as file:
-            try:
-                fcntl.flock(file, how)
-            except OSError:
-                raise Busy(
-                    f"another process is writing to {self.folder}; wait for it, or give another folder (`out`)"
-                ) from None
-            lock = (file, path)
-            self._locks.append(lock)
-            try:
-                yield
-            finally:
-                self._locks.remove(lock)
-
-    def _refuse_gone(self) -> None:
-        """Raises Gone where a lock is no longer where it was taken: a folder made anew would lack all the rest."""
-        for file, path in list(self._locks):
-            try:
-                there = os.path.samestat(os.fstat(file.fileno()), path.stat())
-            except FileNotFoundError:
-                there = False
-            if not there:
-                raise Gone(
-                    f"{self.folder} was moved, deleted or replaced while it was written to; nothing more is written. "
-                    "Put it back and give the same command again, or begin a new run in another folder (`out`)"
-                )
 
     def append(self, table: str, frame: pl.DataFrame) -> None:
         """Commit a frame as a new part of a table."""
@@ -178,77 +155,96 @@ class Store:
             return
         number = max((part.last for part in self._parts(table)), default=-1) + 1
         self._write_part(table, number, number, frame)
+        for span in SPANS:
+            if (number + 1) % span == 0:
+                with suppress(OSError):  # no room, a damaged part: the rows are committed, and the end of a run says it
+                    self._join(table, [part for part in self._live(table) if part.first > number - span], SMALL)
 
     def _write_part(self, table: str, first: int, last: int, frame: pl.DataFrame | pl.LazyFrame) -> None:
         """A part of a frame; a lazy one is streamed, so that merging needs no more memory than a part."""
-        self._refuse_gone()
         write = frame.sink_parquet if isinstance(frame, pl.LazyFrame) else frame.write_parquet
-        rows = _group_rows(frame)
-        place_file(
-            self.inside(table) / f"{first:010d}-{last:010d}.parquet",
+        rows = group_rows(frame)
+        self.place.add(
+            table,
+            first,
+            last,
             lambda temporary: write(temporary, compression="zstd", compression_level=1, row_group_size=rows),
-            name=lambda temporary: part_name(first, last, temporary),
         )
 
-    def merge(self, table: str, *, keep: pl.Expr | None = None, at_most: int = 200_000) -> None:
+    def merge(self, table: str, *, keep: pl.Expr | None = None, at_most: int = SMALL) -> None:
         """Merge small parts, and leave out the rows that are not to be kept.
 
         With `keep` all parts become one at once, so that the rows vanish in one rename.
         """
         parts = self._live(table)
         if keep is not None and parts:
-            everything = self._scanned(parts)
+            everything = self._scanned(table, parts)
             if everything.select((~keep).any()).collect().item():
                 # one number more than there is, so that the new part wins over all others even if it replaces one
                 self._write_part(table, parts[0].first, parts[-1].last + 1, everything.filter(keep))
-        elif len(parts) > 1:
-            for run in _small_runs(parts, at_most):
-                if len(run) > 1:
-                    self._write_part(table, run[0].first, run[-1].last, self._scanned(run))
+            parts = []
+        self._join(table, parts, at_most)
+
+    def _join(self, table: str, parts: list[Part], at_most: int) -> None:
+        """Make neighbouring parts one, as far as they stay small, and delete what counts no more."""
+        self.place.bring(table, parts)
+        for run in small_runs(parts, at_most):
+            if len(run) > 1:
+                self._write_part(table, run[0].first, run[-1].last, self._scanned(table, run))
         live = self._live(table)
         for part in self._parts(table):
             if part not in live:
-                part.path.unlink(missing_ok=True)
+                self.place.remove(table, part)
 
-    def blob_path(self, content_hash: str) -> Path:
+    def blob_name(self, content_hash: str) -> str:
         """A hash from a table is no path: `../..` leads nowhere."""
         if not re.fullmatch("[0-9a-f]+", content_hash):
             raise ValueError(f"{self.folder} holds no blob {content_hash!r}: that is no hash of its content")
-        return self.inside(f"blobs/{content_hash[:2]}/{content_hash}")
+        return f"blobs/{content_hash[:2]}/{content_hash}"
 
     def put_blob(self, content_hash: str, data: bytes) -> None:
         """Store bytes once, by the hash of their content."""
-        self._refuse_gone()
-        path = self.blob_path(content_hash)
-        if not path.exists():
-            place_file(path, data)
+        self.place.add_blob(self.blob_name(content_hash), data)
 
     def blob(self, content_hash: str) -> bytes:
         """The bytes of a hash. Raises Damaged where they are gone, or others."""
-        path = self.blob_path(content_hash)
+        name = self.blob_name(content_hash)
         try:
-            content = path.read_bytes()
+            content = self.place.blob(name)
+        except Elsewhere:
+            raise
         except OSError as error:
-            raise Damaged(self.folder, path, error.strerror or str(error)) from None
+            raise Damaged(self.folder, self.inside(name), error.strerror or str(error)) from None
         if xxhash.xxh3_128_hexdigest(content) != content_hash:
-            raise Damaged(self.folder, path, "its content is not what its name says")
+            raise Damaged(self.folder, self.inside(name), "its content is not what its name says")
         return content
 
     # -- reading
 
     def _parts(self, table: str) -> list[Part]:
-        return parts_in(self.inside(table))
+        return self.place.parts(table)
 
     def _live(self, table: str) -> list[Part]:
         return live_parts(self._parts(table))
 
     def state(self, table: str) -> tuple[str, ...]:
         """The names of a table's parts: equal states hold equal rows."""
-        return tuple(part.path.name for part in self._live(table))
+        return names_of(self._live(table))
 
-    def _scanned(self, parts: Sequence[Part]) -> pl.LazyFrame:
+    def _checked(self, table: str, parts: Sequence[Part]) -> None:
+        """See to it that parts are here and what was written; raises Damaged for one that is not."""
+        self.place.bring(table, parts)
+        for part in parts:
+            try:
+                check_parts(self.folder, [part])
+            except Damaged:
+                if not self.place.bring_again(table, part):
+                    raise
+                check_parts(self.folder, [part])
+
+    def _scanned(self, table: str, parts: Sequence[Part]) -> pl.LazyFrame:
         """Parts as one table, each checked: a damaged one must not be read, let alone be merged into another."""
-        check_parts(self.folder, parts)
+        self._checked(table, parts)
         return pl.concat([pl.scan_parquet(part.path, glob=False) for part in parts], how="diagonal")
 
     def read(
@@ -261,29 +257,64 @@ class Store:
     ) -> pl.DataFrame:
         """A table's rows, or what a query makes of them; without any, but typed, where nothing is committed yet.
 
-        A part merged away while it was read is looked up again. Raises Damaged for one that is not what was written.
+        Raises Damaged for a part that is not what was written.
         """
+
+        def rows(parts: Sequence[Part]) -> pl.DataFrame:
+            lazy = self._scanned(table, parts) if parts else pl.LazyFrame(schema=dict(schema))
+            lazy = lazy if where is None else lazy.filter(where)
+            lazy = lazy if columns is None else lazy.select(columns)
+            return lazy.collect() if query is None else query(lazy).collect(engine="streaming")
+
+        return self._of_parts(table, rows)
+
+    def read_at(
+        self, table: str, places: Rows, columns: Sequence[str] | None = None, where: pl.Expr | None = None
+    ) -> pl.DataFrame:
+        """The rows of some cases, by their places; by their ids where the table's parts are others by now."""
+
+        def rows(parts: Sequence[Part]) -> pl.DataFrame:
+            every = [pl.LazyFrame(schema=places.schema)]  # a part may lack columns that others have
+            if names_of(parts) == places.state:
+                self._checked(table, [parts[number] for number in {number for number, _, _ in places.ranges}])
+                for number, first, count in places.ranges:
+                    every.append(pl.scan_parquet(parts[number].path, glob=False).slice(first, count))
+            elif parts:
+                every.append(self._scanned(table, parts))
+            lazy = pl.concat(every, how="diagonal").filter(of_cases(places.cases))
+            lazy = lazy if where is None else lazy.filter(where)
+            return (lazy if columns is None else lazy.select(columns)).collect()
+
+        return self._of_parts(table, rows)
+
+    def each_part(
+        self, table: str, query: Callable[[pl.LazyFrame], pl.LazyFrame]
+    ) -> tuple[tuple[str, ...], Schema, list[pl.DataFrame]]:
+        """What a query makes of each part of a table, with the table's state and its columns at that moment."""
+
+        def frames(parts: Sequence[Part]) -> tuple[tuple[str, ...], Schema, list[pl.DataFrame]]:
+            if not parts:
+                return (), CASE if table == "cases" else {}, []  # cases that were damaged are set aside, and may be all
+            schema = self._scanned(table, parts).collect_schema()
+            each = (pl.scan_parquet(part.path, glob=False) for part in parts)
+            return names_of(parts), schema, [query(part).collect(engine="streaming") for part in each]
+
+        return self._of_parts(table, frames)
+
+    def _of_parts(self, table: str, read: Callable[[Sequence[Part]], T]) -> T:
+        """What is read of a table's parts; those merged away while they were read are looked up again."""
         for attempt in range(5):
             parts = self._live(table)
             try:
-                lazy = self._scanned(parts) if parts else pl.LazyFrame(schema=dict(schema))
-                lazy = lazy if where is None else lazy.filter(where)
-                lazy = lazy if columns is None else lazy.select(columns)
-                return lazy.collect() if query is None else query(lazy).collect(engine="streaming")
+                return read(parts)
             except FileNotFoundError:
                 if attempt == 4:
                     raise
             except UNREADABLE:
                 if attempt == 4:
-                    self._refuse_damaged(parts)
+                    refuse_damaged(self.folder, parts)
                     raise
         raise AssertionError("unreachable")
-
-    def _refuse_damaged(self, parts: Sequence[Part]) -> None:
-        """Raises Damaged for the first part that cannot be read: one of a format without checksums."""
-        for part in parts:
-            if why := fault_of(part):
-                raise Damaged(self.folder, part.path, why) from None
 
     # -- the tables
 
@@ -299,7 +330,9 @@ class Store:
 
     def apart_bytes(self) -> int:
         """How large a content that is kept apart is on average; they are compressed, and so as large in memory."""
-        parts = [part.path for part in self._live("apart")]
+        live = self._live("apart")
+        self.place.bring("apart", live)
+        parts = [part.path for part in live]
         count: int = sum(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() for path in parts)
         return sum(path.stat().st_size for path in parts) // max(1, count)
 
@@ -342,8 +375,11 @@ class Store:
             "needs", NEED, None, where, lambda rows: pl.concat([pl.LazyFrame(schema=NEED), rows], how="diagonal")
         )
 
-    def append_predictions(self, rows: Sequence[Mapping[str, object]], kind: str) -> None:
-        self.append("predictions", rows_frame(rows, self.prediction_schema(kind)))
+    def append_predictions(self, rows: Sequence[Mapping[str, object]] | Columns, kind: str) -> None:
+        """Rows one by one, or column by column."""
+        schema = self.prediction_schema(kind)
+        frame = columns_frame(rows, schema) if isinstance(rows, Mapping) else rows_frame(rows, schema)
+        self.append("predictions", frame)
 
     def append_cases(self, rows: Sequence[Mapping[str, object]], truth: str | None) -> None:
         columns = {f"truth_{name}": kind for name, kind in output_kind(truth).columns.items()} if truth else {}
@@ -367,13 +403,12 @@ class Store:
         return f"verdicts/{judging}"
 
     def judgings(self) -> list[str]:
-        return sorted(path.parent.name for path in self.inside("verdicts").glob("*/judging.json"))
+        return self.place.judgings()
 
     def judging_info(self, judging: str) -> JudgingInfo | None:
         """What is known of a judging's verdicts; None before there are any, or where its file is damaged."""
-        path = self.inside(f"{self.verdict_table(judging)}/judging.json")
         with suppress(FileNotFoundError, KeyError, TypeError, ValueError, RecursionError):
-            values = unsealed(path.read_bytes())
+            values = unsealed(self.place.content(f"{self.verdict_table(judging)}/judging.json"))
             return JudgingInfo.from_dict(values) if isinstance(values, dict) else None
         return None
 
@@ -383,8 +418,7 @@ class Store:
         return numbers.issuperset(range(*info.parts))
 
     def write_judging_info(self, judging: str, info: JudgingInfo) -> None:
-        self._refuse_gone()
-        place_file(self.inside(f"{self.verdict_table(judging)}/judging.json"), info.to_json())
+        self.place.replace(f"{self.verdict_table(judging)}/judging.json", info.to_json())
 
     def replace_verdicts(self, judging: str, frames: Iterator[pl.DataFrame], info: JudgingInfo) -> None:
         """New verdicts for a judging, all at once: one rename makes them count instead of those before."""
@@ -398,15 +432,25 @@ class Store:
             fcntl.flock(readers, fcntl.LOCK_EX | fcntl.LOCK_NB)  # somebody reads them: the next judging deletes them
             for part in self._parts(table):
                 if not start <= part.first < number:
-                    part.path.unlink(missing_ok=True)
+                    self.place.remove(table, part)
 
-    def verdict_parts(self, judging: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+    def verdict_parts(
+        self, judging: str, columns: Sequence[str] | None = None, where: pl.Expr | None = None
+    ) -> Iterator[pl.DataFrame]:
         """A judging's verdicts, part by part: what does not fit into memory at once. Columns may be missing.
 
         All of them are of one judging, also where another one replaces it meanwhile.
         """
         table = self.verdict_table(judging)
         with self._reading(self.inside(f"{table}/readers")):
+            for part in self._verdicts_here(judging):
+                yield self._verdicts_in(table, part, columns, where)
+
+    def _verdicts_here(self, judging: str) -> list[Part]:
+        """The parts of a judging, all of which can be read: in a bucket nothing keeps another judging from deleting
+        those that are not here yet, and then its own count."""
+        table = self.verdict_table(judging)
+        for attempt in range(5):
             info = self.judging_info(judging)
             if info is None:
                 raise NoRun(f"{self.folder} has no judging {judging!r}; it has {', '.join(self.judgings()) or 'none'}")
@@ -414,16 +458,26 @@ class Store:
             for number in range(*info.parts):
                 if number not in parts:
                     raise Damaged(self.folder, self.folder / table, f"part {number} of its verdicts is gone")
-                yield self._verdicts_in(parts[number], columns)
+            wanted = [parts[number] for number in range(*info.parts)]
+            try:
+                self.place.bring(table, wanted)
+                return wanted
+            except FileNotFoundError:
+                if attempt == 4:
+                    raise
+        raise AssertionError("unreachable")
 
-    def _verdicts_in(self, part: Part, columns: Sequence[str] | None) -> pl.DataFrame:
-        check_parts(self.folder, [part])
+    def _verdicts_in(
+        self, table: str, part: Part, columns: Sequence[str] | None, where: pl.Expr | None
+    ) -> pl.DataFrame:
+        self._checked(table, [part])
         try:
             there = pl.read_parquet_schema(part.path)
             wanted = [name for name in columns or there if name in there]
-            return pl.read_parquet(part.path, columns=wanted, glob=False)
+            lazy = pl.scan_parquet(part.path, glob=False)
+            return (lazy if where is None else lazy.filter(where)).select(wanted).collect()
         except UNREADABLE:
-            self._refuse_damaged([part])
+            refuse_damaged(self.folder, [part])
             raise
 
     @contextmanager
@@ -439,26 +493,6 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_SH)
             yield
 
-    def verdicts(self, judging: str) -> pl.DataFrame:
-        return pl.concat([*self.verdict_parts(judging)] or [pl.DataFrame(schema=VERDICT)], how="diagonal")
-
-
-def _group_rows(frame: pl.DataFrame | pl.LazyFrame) -> int:
-    """How many rows a reader decodes at a time: some megabytes, as the first rows tell, so that a few cases of a large
-    part cost no more than themselves."""
-    first = frame.head(100).collect() if isinstance(frame, pl.LazyFrame) else frame
-    return max(64, min(8192, GROUP_BYTES * len(first) // max(1, int(first.estimated_size()))))
-
-
-def _small_runs(parts: list[Part], at_most: int) -> list[list[Part]]:
-    """Neighbouring parts that together stay small enough to be one."""
-    runs: list[list[Part]] = [[]]
-    size = 0
-    for part in parts:
-        rows = rows_in(part) or 0
-        if runs[-1] and size + rows > at_most:
-            runs.append([])
-            size = 0
-        runs[-1].append(part)
-        size += rows
-    return runs
+    def verdicts(self, judging: str, where: pl.Expr | None = None) -> pl.DataFrame:
+        parts = [*self.verdict_parts(judging, where=where)]
+        return pl.concat(parts or [pl.DataFrame(schema=VERDICT)], how="diagonal_relaxed")

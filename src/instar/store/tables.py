@@ -16,6 +16,8 @@ from instar.transforms import Change
 
 Row = dict[str, Any]
 """A row of a table, by column."""
+Columns = Mapping[str, list[Any]]
+"""Rows of a table: what each has in a column, None where it has nothing."""
 
 KEY = ("case", "follow_up", "draw", "repeat")
 
@@ -43,6 +45,12 @@ VERDICT: Schema = {
 _NUMPY: dict[object, type[np.floating]] = {pl.Float32: np.float32, pl.Float64: np.float64}
 
 
+def of_cases(cases: pl.Series) -> pl.Expr:
+    """Rows of some cases. Their range comes first, since a reader skips what lies outside of it without decoding it."""
+    first, last = (pl.lit(end, pl.String) for end in (cases.min(), cases.max()))
+    return pl.col("case").is_between(first, last) & pl.col("case").is_in(cases.implode())
+
+
 def need_content(value: Output) -> bytes:
     """A need as it is kept: its one column, or a frame of them."""
     row = value.row()
@@ -60,17 +68,34 @@ def rows_frame(rows: Sequence[Mapping[str, object]], schema: Schema) -> pl.DataF
     Numbers of a list may also come as the bytes of an array of the column's own type. Here every text of a run becomes
     one that a file can hold, whoever said it.
     """
-    columns = []
+    return columns_frame({name: [row.get(name) for row in rows] for name in schema}, schema)
+
+
+def columns_frame(columns: Columns, schema: Schema) -> pl.DataFrame:
+    """Rows as a frame, as `rows_frame`, of what they have in each column; a column that none has may be missing."""
+    absent = [None] * max(map(len, columns.values()), default=0)
+    series = []
     for name, kind in schema.items():
-        if isinstance(kind, pl.List):
-            values = [row.get(name) for row in rows]
-            if kind.inner in _NUMPY:
-                values = [_numbers(v, _NUMPY[kind.inner]) for v in values]
-            # the cast: equally long arrays would come out as polars' fixed-size type
-            columns.append(_series(name, [[] if v is None else v for v in values], kind).cast(kind))
-        else:
-            columns.append(_series(name, [row.get(name) for row in rows], kind))
-    return pl.DataFrame(columns)
+        values = columns.get(name, absent)
+        series.append(_lists(name, values, kind) if isinstance(kind, pl.List) else _series(name, values, kind))
+    return pl.DataFrame(series)
+
+
+def _lists(name: str, values: list[Any], kind: pl.List) -> pl.Series:
+    """A column of lists. Polars makes lists of Python's and numpy's one by one, which takes longer than all else that
+    is done to a row: so columns without any, and numbers of equally many, are made at once."""
+    if values and all(value is None for value in values):
+        return pl.Series(name, [[]], dtype=kind).new_from_index(0, len(values))
+    if kind.inner in _NUMPY:
+        if all(type(value) is bytes for value in values) and len({len(value) for value in values}) == 1 and values[0]:
+            numbers = np.frombuffer(b"".join(values), _NUMPY[kind.inner])
+            return pl.Series(name, numbers.reshape(len(values), -1)).cast(kind)
+        values = [_numbers(value, _NUMPY[kind.inner]) for value in values]
+        lengths = {len(value) for value in values}
+        if len(lengths) == 1 and 0 not in lengths:
+            return pl.Series(name, np.concatenate(values).reshape(len(values), -1)).cast(kind)
+    # the cast: equally long arrays would come out as polars' fixed-size type
+    return _series(name, [[] if value is None else value for value in values], kind).cast(kind)
 
 
 def _series(name: str, values: list[Any], kind: pl.DataType | type[pl.DataType]) -> pl.Series:

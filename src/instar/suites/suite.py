@@ -18,7 +18,8 @@ class Suite:
     `output` is the kind of output it is for, where it is for one; `options` are judging options it asks for;
     `thresholds` map a rule's id to its threshold, `"*"` to that of all others. `panels` names what a report shows
     besides what it shows of every run; where no suite of a run asks for any, those of the output kind's own suite.
-    `titles` map a rule's id to what its paper calls it, `purposes` to what the rule is for: the faults that it shows.
+    `titles` map a rule's id to what its paper calls it, `purposes` to the faults that the rule
+    looks for, as nouns: `mistakes on bright images`.
     """
 
     name: str

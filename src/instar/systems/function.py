@@ -18,7 +18,7 @@ from instar.outputs import output_kinds
 from instar.systems.closures import Holdings
 from instar.systems.identity import Identity
 from instar.systems.modules import imported_modules, own_modules
-from instar.systems.system import Predict, System, content_hash, fingerprint_of
+from instar.systems.system import Predict, System, content_hash, fingerprint_of, on_device, usable_device
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 F = TypeVar("F", bound=Callable[..., object])
@@ -34,6 +34,8 @@ def declare(
     weights: Paths = (),
     deterministic: bool | None = None,
     batch: bool = False,
+    takes_tensors: bool = False,
+    device: str = "",
 ) -> Callable[[F], F]: ...
 def declare(
     function: F | None = None,
@@ -43,12 +45,15 @@ def declare(
     weights: Paths = (),
     deterministic: bool | None = None,
     batch: bool = False,
+    takes_tensors: bool = False,
+    device: str = "",
 ) -> F | Callable[[F], F]:
     """Say of a function what Instar cannot see: its output kind, what it reads, whether it is deterministic.
 
     A run is not continued when the content of a file in `weights` changed: one path or several, of files or of folders,
     relative to the current directory as for `open`. `version` should change when something does that is in no file. A
-    `batch` function takes a list of arrays and returns a list.
+    `batch` function takes a list of arrays and returns a list. One that `takes_tensors` is given tensors of PyTorch
+    in place of arrays, uint8 (H, W, 3) on its `device`: the first GPU, or without one the processor.
 
     >>> @declare(kind="poses", weights=["pose.onnx", "labels.txt"])
     ... def my_model(image): ...
@@ -62,6 +67,8 @@ def declare(
             "weights": {os.fspath(path): os.path.abspath(path) for path in paths},  # noqa: PTH100  (`..` stays in a link)
             "deterministic": deterministic,
             "batch": batch,
+            "takes_tensors": takes_tensors,
+            "device": device,
         }
         return f
 
@@ -100,7 +107,8 @@ def from_function(function: Callable[..., object], name: str) -> System:
     signature = inspect.signature(function)
     seeded = "seed" in signature.parameters or "seeds" in signature.parameters
     deterministic = not seeded if declared.get("deterministic") is None else declared["deterministic"]
-    batch = bool(declared.get("batch"))
+    batch, tensors = bool(declared.get("batch")), bool(declared.get("takes_tensors"))
+    device = usable_device(declared["device"], name) if tensors else str(declared.get("device") or "")
 
     def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> Sequence[object]:
         plain = [input.plain() for input in inputs]
@@ -108,10 +116,17 @@ def from_function(function: Callable[..., object], name: str) -> System:
             return list(cast("Iterable[object]", function(plain, seeds=list(seeds)) if seeded else function(plain)))
         return [function(one, seed=seed) if seeded else function(one) for one, seed in zip(plain, seeds, strict=True)]
 
-    kind = declared.get("kind") or _annotated(signature.return_annotation, batch) or _probed(predict, name)
+    kind = (
+        declared.get("kind")
+        or _annotated(signature.return_annotation, batch)
+        or _probed(predict, name, device if tensors else "")
+    )
     if kind not in output_kinds():
         raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(output_kinds())}")
-    identity = _identity(function, name, declared)
+    takes = output_kinds()[kind].answers
+    if tensors and takes != "image":
+        raise ValueError(f"{name}: takes_tensors=True is for images; {kind} are answers to a {takes}")
+    identity = _identity(function, name, declared, device if tensors else "")
     return System(
         name,
         kind,
@@ -119,15 +134,18 @@ def from_function(function: Callable[..., object], name: str) -> System:
         fingerprint_of("function", name, *sorted(f"{part}={value}" for part, value in identity.parts.items())),
         deterministic=deterministic,
         seedable=seeded or deterministic,
-        batch=16 if batch else 1,
-        takes=output_kinds()[kind].answers,
+        batch=(64 if tensors else 16) if batch else 1,
+        takes=takes,
         identity=identity,
+        takes_tensors=tensors,
+        device=device,
     )
 
 
-def _identity(function: Callable[..., object], name: str, declared: Mapping[str, Any]) -> Identity:
+def _identity(function: Callable[..., object], name: str, declared: Mapping[str, Any], device: str) -> Identity:
     """What the function is made of, as far as that can be seen: the user's own modules, its code and the plain values
-    that it holds where no file has them, the weights and the version that are declared."""
+    that it holds where no file has them, the weights and the version that are declared, and what kind of device makes
+    its tensors: a follow-up may differ by a grey level from another one's."""
     holdings = Holdings(function)
     at_top = importable(function, name)  # of a module, which says all
     objects, parts = ([], {}) if at_top else (holdings.objects, holdings.parts)
@@ -137,6 +155,7 @@ def _identity(function: Callable[..., object], name: str, declared: Mapping[str,
     others = _weights_of_others([module, unpacked(function).__module__] if at_top else holdings.modules, paths)
     weights, sizes = _weights(others | paths, name)
     version = {"the version that you declared": str(declared["version"])} if declared.get("version") else {}
+    place = {"the kind of device its tensors are made on": device.partition(":")[0]} if device else {}
     unwatched = ["other files it reads are not watched: name them in @declare(weights=…)"]
     if objects:
         names = ", ".join(objects[:4])
@@ -145,7 +164,7 @@ def _identity(function: Callable[..., object], name: str, declared: Mapping[str,
         changed = f"{', '.join(edited[:4])} changed after Python imported it"
         unwatched.append(f"{changed}, and what was imported answers: restart Python, or reload it")
     first = dict(list(files.items())[:1])  # what is shown of many parts
-    return Identity({**first, **parts, **weights, **version, **files}, sizes, unwatched=tuple(unwatched))
+    return Identity({**first, **parts, **weights, **version, **place, **files}, sizes, unwatched=tuple(unwatched))
 
 
 def _weights_of_others(modules: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
@@ -212,11 +231,12 @@ def _annotated(annotation: object, batch: bool = False) -> str | None:
     return None
 
 
-def _probed(predict: Predict, name: str) -> str:
+def _probed(predict: Predict, name: str, device: str) -> str:
     """The kind of its answer to a grey square, for a function that does not say."""
     ask = "annotate its return type (-> Poses, -> Detections, -> str …) or mark it with @instar.declare(kind=…)"
+    grey: list[Input] = [Image(np.full((64, 64, 3), 127, np.uint8))]
     try:
-        answer = predict([Image(np.full((64, 64, 3), 127, np.uint8))], [0])[0]
+        answer = predict(on_device(grey, device) if device else grey, [0])[0]
     except Exception as error:
         raise ValueError(
             f"{name} does not say what it returns, and failed on a 64×64 grey image "

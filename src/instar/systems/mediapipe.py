@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,15 @@ class _Graph:
 
     def _open(self) -> None:
         with quiet():
-            self._solution = self._build()
+            try:
+                self._solution = self._build()
+            except (AttributeError, TypeError) as error:
+                if (installed := version("protobuf")).startswith(("3.", "4.")):
+                    raise
+                extras = "mediapipe,numerics" if find_spec("onnx") else "mediapipe"  # onnx may have brought it along
+                raise MissingExtra(
+                    f"MediaPipe needs a protobuf below 5, and {installed} is installed: pip install 'instar[{extras}]'"
+                ) from error
             # The graph opens in its own threads; an image waits for them, and shows now what fails.
             self._solution.process({"image": np.full((64, 64, 3), 127, np.uint8)})
         if changed := self._files.changed():

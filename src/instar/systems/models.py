@@ -10,7 +10,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from instar.files import cache_folder
 from instar.spelling import unknown
 from instar.systems.system import MissingExtra
 
@@ -94,13 +94,7 @@ def models_folder() -> Path:
     folder = os.environ.get("INSTAR_MODELS")
     if folder:
         return Path(folder).expanduser()
-    if sys.platform == "win32":
-        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        cache = Path.home() / "Library" / "Caches"
-    else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "instar" / "models"
+    return cache_folder() / "models"
 
 
 def _model(name: str) -> Model:

@@ -14,6 +14,7 @@ from typing import Any
 import xxhash
 
 from instar.case import Input
+from instar.image import Image
 from instar.outputs import Output, output_kind
 from instar.outputs.limits import within_limits
 from instar.spelling import Parameter
@@ -55,6 +56,8 @@ class System:
     each, and returns one answer each: an output of `kind`, or what that kind accepts. A deterministic system
     answers the same input the same way each time (repeats collapse to one); one that is not `seedable` cannot be
     made to repeat itself. `batch` is how many inputs it likes at once. `identity` says what the fingerprint covers.
+    One that `takes_tensors` is given images that lie on its `device`, a name as PyTorch has it: `plain()` of each is a
+    uint8 tensor (H, W, 3) in RGB order.
     """
 
     name: str
@@ -67,32 +70,67 @@ class System:
     takes: str = "image"
     close: Callable[[], None] = field(default=lambda: None)
     identity: Identity = field(default_factory=Identity)
+    takes_tensors: bool = False
+    device: str = ""
 
     def tested(self) -> System:
         """The system as it is tested: answers of a kind that has no rules of its own are taken for another kind's."""
         kind = output_kind(self.kind).tested_as
         return self if kind is None else replace(self, kind=kind)
 
+    def placed(self, inputs: Sequence[Input]) -> list[Input]:
+        """The inputs where the system takes them: for one that takes tensors on its device, all of them made."""
+        return on_device(inputs, self.device) if self.takes_tensors else list(inputs)
+
     def answer(self, inputs: Sequence[Input], seeds: Sequence[int]) -> list[Output | Exception]:
         """The answers, checked; rubbish becomes the exception that describes it."""
-        wrong = next((input.kind for input in inputs if input.kind != self.takes), None)
-        if wrong:
-            raise TypeError(f"{self.name} takes a {self.takes}, this is a {wrong}")
+        for input in inputs:
+            if (kind := getattr(input, "kind", type(input).__name__)) != self.takes:
+                array = "; an array of pixels becomes an image by instar.Image(array)" if kind == "ndarray" else ""
+                raise TypeError(f"{self.name} takes a {self.takes}, this is a {kind}{array}")
         owner = os.getpid()
         try:
-            answers = list(self.predict(inputs, seeds))
+            answers = list(self.predict(self.placed(inputs), seeds))
         finally:
             end_copy(owner)
         if len(answers) != len(inputs):
             raise ValueError(f"{self.name} was given {len(inputs)} inputs and returned {len(answers)} answers")
-        kind = output_kind(self.kind)
+        output = output_kind(self.kind)
         checked: list[Output | Exception] = []
         for answer, input in zip(answers, inputs, strict=True):
             try:
-                checked.append(within_limits(kind.accept(answer, input)))
+                checked.append(within_limits(output.accept(answer, input)))
             except (TypeError, ValueError) as error:
                 checked.append(error)
         return checked
+
+
+def on_device(inputs: Sequence[Input], device: str) -> list[Input]:
+    """Images on a device: those that lie here are sent, and follow-ups that nobody wanted yet are made together."""
+    from instar.tensors.image import TensorImage, make
+
+    def sent(input: Input) -> Input:
+        image: Image | None = TensorImage.of(input, device) if isinstance(input, Image) else None
+        return input if image is None else image
+
+    placed = [sent(input) for input in inputs]
+    make(placed)
+    return placed
+
+
+def usable_device(device: str, name: str) -> str:
+    """The device of a system's tensors: the one it names, else the first GPU or, without one, the processor."""
+    torch = imported("torch", "torch", "PyTorch", f"{name}, which takes tensors,")
+    device = device or ("cuda:0" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"{name}: device={device!r} cannot be used ({reason}); leave it out for the first GPU or, without one, the "
+            "processor"
+        ) from None
+    return device
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import xxhash
 
+from instar.systems.identity import Identity, note
 from instar.systems.sources import LOADED
 from instar.systems.system import hash_file
 
@@ -51,6 +52,7 @@ def content_of(path: Path) -> tuple[bytes, str]:
     """The content of a file for a library that takes bytes, and its hash."""
     content = path.read_bytes()
     LOADED[str(path)] = digest = str(xxhash.xxh3_128_hexdigest(content))
+    note(Identity({str(path): digest}, {str(path): len(content)}))
     return content, digest
 
 

@@ -30,9 +30,11 @@ __all__ = [
     "NotApplicable",
     "Transformation",
     "TransformationFamily",
+    "called_family",
     "chain",
     "draw_seed",
     "families",
+    "family_named",
     "mask_of",
     "named_transformation",
     "transformation",
@@ -50,7 +52,13 @@ def families() -> dict[str, TransformationFamily]:
     return every("transformations", TransformationFamily, _BUILT_IN)
 
 
-def _family(call: Call, lookup: Lookup) -> TransformationFamily:
+def family_named(name: str) -> TransformationFamily:
+    """A family by name, or a function of the user's own as one."""
+    return called_family(Call(name), loaded_object)
+
+
+def called_family(call: Call, lookup: Lookup) -> TransformationFamily:
+    """The family that a call names: a registered one, or a function of the user's as `lookup` has it."""
     name = call.name
     if ":" in name:
         try:
@@ -86,7 +94,7 @@ def chain(calls: Iterable[Call], lookup: Lookup = known_object) -> Transformatio
     """A Transformation from parsed calls; `lookup` is how functions of the user's own are had."""
     steps = []
     for call in calls:
-        family = _family(call, lookup)
+        family = called_family(call, lookup)
         if _names_zone(call, family):
             # colour_wheel(90, hair) is short for filtered(colour_wheel(90), hair)
             inner = Call(call.name, call.args[:-1], call.kwargs)

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,7 +50,7 @@ class Change:
     @classmethod
     def none(cls, size: Size) -> Change:
         """Nothing changed in a picture of this size."""
-        return cls(Warp.identity(size))
+        return _none(size)
 
     def then(self, after: Change) -> Change:
         """This change followed by another."""
@@ -94,6 +95,12 @@ class Change:
         warp = Warp(np.reshape(row["warp"], (3, 3)), source, (row["width"], row["height"]))
         facts = json.loads(row["facts"]) if row.get("facts") else {}
         return cls(warp, regions, tuple(row.get("added") or ()), tuple(row.get("removed") or ()), facts, mask_of(row))
+
+
+@lru_cache(maxsize=1024)
+def _none(size: Size) -> Change:
+    """Most follow-ups stay where they were: one immutable change per size serves them all."""
+    return Change(Warp.identity(size))
 
 
 def mask_of(row: Mapping[str, Any]) -> npt.NDArray[np.bool_] | None:

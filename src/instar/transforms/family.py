@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from instar.reading import too_many_pixels
 from instar.spelling import REQUIRED, Call, Kind, Parameter, Value, bind, spell
 from instar.transforms.change import Change
 from instar.transforms.words import Template, in_words
-from instar.warp import Resampling, Warp
+from instar.warp import Resampling, Size, Warp
 
 Form = Literal["spatial", "photometric", "general"]
 Given = TypeVar("Given", bound=Input)
@@ -56,6 +57,10 @@ class TransformationFamily:
     """Raises ValueError for values that are allowed one by one, but not together."""
     words: Template = ""
     """What it does, in a few words with places for its values; empty: its name and values say it."""
+    pointwise: bool = False
+    """Whether it changes each pixel by itself: what a part becomes does not depend on the rest of the image."""
+    device: str = ""
+    """The function of `instar.tensors.operations` that does the same on a device; empty: it is done here, and sent."""
 
     def apply(self, source: Input, needs: Needs, rng: np.random.Generator, values: Values) -> tuple[Input, Change]:
         if self.form != "spatial" and source.kind not in self.inputs:
@@ -66,12 +71,14 @@ class TransformationFamily:
         if missing:
             raise NotApplicable(f"{self.name} needs {' and '.join(missing)}, which this case does not have")
         if self.form == "spatial":
-            warp: Warp = self.function(source.size, **values)
+            warp = _warp(self.function, source.size, tuple(values.items()))
             if reason := too_many_pixels(*warp.target):  # said before the memory for them is taken
                 raise NotApplicable(f"the follow-up would have {reason}")
             return _kept(source.warped(warp, self.resampling)), Change(warp)
         if self.form == "photometric":
             assert isinstance(source, Image)
+            if self.device and (made := source.operated(self.device, rng, values)) is not None:
+                return made, Change.none(source.size)
             pixels = source.pixels
             changed = self.function(*((pixels, rng) if self.random else (pixels,)), **values)
             if changed.shape != pixels.shape or changed.dtype != np.uint8:
@@ -79,6 +86,12 @@ class TransformationFamily:
             return Image(changed), Change.none(source.size)
         followed, change = cast("tuple[Input, Change]", self.function(source, needs, rng, **values))
         return _kept(followed), change
+
+
+@lru_cache(maxsize=1024)
+def _warp(function: Callable[..., Warp], size: Size, values: tuple[tuple[str, Any], ...]) -> Warp:
+    """Images of a dataset are mostly of one size: their warps are made once."""
+    return function(size, **dict(values))
 
 
 class UnloadedFamily(TransformationFamily):
@@ -201,15 +214,20 @@ class Transformation:
         """Whether it leaves every point where it was and needs nothing but the pixels."""
         return all(s.family.form == "photometric" for s in self.steps)
 
+    @property
+    def pointwise(self) -> bool:
+        """Whether it changes each pixel by itself."""
+        return all(s.family.pointwise for s in self.steps)
+
     def __call__(self, source: Given, *, needs: Needs | None = None, seed: int = 0) -> tuple[Given, Change]:
         """The follow-up and what was done. Needs are the source's; they are carried by the change so far."""
         followed: Input = source
         change = Change.none(source.size)
         for number, step in enumerate(self.steps):
             carried: Needs = needs or {}
-            if not change.warp.is_identity:
+            if number and not change.warp.is_identity:
                 carried = {name: value.warped(change.warp) for name, value in carried.items()}
-            rng = np.random.default_rng([seed, number]) if self.random else _NO_CHANCE
+            rng = np.random.default_rng([seed, number]) if self.random else NO_CHANCE
             followed, did = step.family.apply(followed, carried, rng, step.values)
             change = did if number == 0 else change.then(did)
         return cast(Given, followed), change
@@ -224,7 +242,7 @@ class _NoChance:
         raise TypeError(f"rng.{name} is not for this transformation: one that draws is declared with random=True")
 
 
-_NO_CHANCE = cast("np.random.Generator", _NoChance())
+NO_CHANCE = cast("np.random.Generator", _NoChance())
 
 
 def draw_seed(run_seed: int, case: str, transformation: Transformation | str, draw: int, *more: int) -> int:

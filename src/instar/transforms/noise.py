@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-from statistics import NormalDist
+from typing import cast
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from instar.image import Image
-from instar.spelling import Parameter
+from instar.levels import noise_table
+from instar.spelling import Parameter, Scale
 from instar.transforms.change import Change
 from instar.transforms.family import Needs, TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, Cells, background, object_parts, part_words
@@ -23,17 +23,9 @@ _CHUNK = 1 << 15
 """Values drawn at a time: a multiple of the 4 that 64 random bits make, or the numbers would depend on it."""
 
 
-@cache
-def _quantiles() -> npt.NDArray[np.float64]:
-    """The standard normal distribution at the middles of 65,536 equal shares, up to ±4.3 σ."""
-    normal = NormalDist()
-    upper = np.array([normal.inv_cdf((i + 0.5) / 65536) for i in range(32768, 65536)])
-    return np.concatenate([-upper[::-1], upper])
-
-
 def noise(pixels: Pixels, rng: np.random.Generator, *, sigma: float) -> Pixels:
     """By table: 16 random bits choose one of 65,536 quantiles, in a quarter of the time of drawing floats."""
-    table = np.clip(np.rint(sigma * _quantiles()), -255, 255).astype(np.int16)
+    table = noise_table(sigma)
     source = pixels.reshape(1, -1)
     out = np.empty_like(source)
     for start in range(0, source.shape[1], _CHUNK):
@@ -46,14 +38,30 @@ def noise(pixels: Pixels, rng: np.random.Generator, *, sigma: float) -> Pixels:
     return out.reshape(pixels.shape)
 
 
+_SIGMA = Parameter(
+    "sigma",
+    "float",
+    low=0,
+    high=1000,
+    ordered=True,
+    shared=True,
+    help="standard deviation in grey levels",
+    scale=Scale(0, above=160, steps="square", beside=32),
+)
+
+# fmt: off
+NOISE = TransformationFamily("noise", "noise", "photometric", noise, (_SIGMA,),
+    help="Gaussian noise on the whole image.", random=True, words="noise of {sigma:grey level}", device="noise")
+# fmt: on
+
+
 def object_noise(
     image: Image, needs: Needs, rng: np.random.Generator, *, ratio: float, sigma: float, by: By, only: int
 ) -> tuple[Image, Change]:
     parts = object_parts(needs["objects"], image.size, ratio, by, only)
-    pixels = image.pixels.copy()
-    place = pixels[parts.field.slices]
-    cv2.copyTo(noise(place, rng, sigma=sigma), parts.mask, place)
-    return Image(pixels), Change(
+    place = parts.field.slices
+    noisy, _ = NOISE.apply(image.part(place), {}, rng, {"sigma": sigma})
+    return image.covered(cast(Image, noisy), parts.mask, place), Change(
         Warp.identity(image.size), regions=parts.boxes, facts={"ratio": ratio, "sigma": sigma, **parts.facts}
     )
 
@@ -62,17 +70,11 @@ def background_noise(
     image: Image, needs: Needs, rng: np.random.Generator, *, sigma: float, by: By
 ) -> tuple[Image, Change]:
     mask = background(needs["objects"], image.size, by)
-    pixels = image.pixels.copy()
-    cv2.copyTo(noise(image.pixels, rng, sigma=sigma), mask, pixels)
+    noisy, _ = NOISE.apply(image, {}, rng, {"sigma": sigma})
     width, height = image.size
-    return Image(pixels), Change(
+    return image.covered(cast(Image, noisy), mask), Change(
         Warp.identity(image.size), regions=(Cells(0, 0, width, height).box,), facts={"sigma": sigma}
     )
-
-
-_SIGMA = Parameter(
-    "sigma", "float", low=0, high=1000, ordered=True, shared=True, help="standard deviation in grey levels"
-)
 
 
 def _object_noise_words(ratio: float, sigma: float, only: int) -> str:
@@ -81,8 +83,7 @@ def _object_noise_words(ratio: float, sigma: float, only: int) -> str:
 
 # fmt: off
 FAMILIES = (
-    TransformationFamily("noise", "noise", "photometric", noise, (_SIGMA,), help="Gaussian noise on the whole image.",
-        random=True, words="noise of {sigma:grey level}"),
+    NOISE,
     TransformationFamily("object_noise", "noise", "general", object_noise, (RATIO, _SIGMA, BY, ONLY),
         help="Gaussian noise on the centred part of every object, or of one.", needs=("objects",),
         random=True, words=_object_noise_words),

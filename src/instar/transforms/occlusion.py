@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
-import cv2
 import numpy as np
 
 from instar.image import Image
 from instar.outputs.poses import Poses
-from instar.spelling import Parameter
+from instar.spelling import Parameter, Scale
 from instar.transforms.change import Change
-from instar.transforms.family import Needs, NotApplicable, TransformationFamily
+from instar.transforms.colour import FILL
+from instar.transforms.family import NO_CHANCE, Needs, NotApplicable, TransformationFamily
 from instar.transforms.region import BY, ONLY, RATIO, By, cells_inside, object_parts, part_words
 from instar.warp import Warp
 
@@ -57,7 +58,7 @@ def _covered(image: Image, poses: Poses, landmarks: Iterable[int], radius: float
     """Black discs of a radius that counts in 224ths of the image's height; absent landmarks have none."""
     reach = radius * image.size[1] / 224
     places = poses.points[:, list(landmarks)].reshape(-1, 2).astype(np.float64)
-    pixels = image.pixels.copy()
+    mask = np.zeros(image.size[::-1], np.uint8)
     boxes = []
     for x, y in places[~np.isnan(places).any(1)]:
         cells = cells_inside((x - reach, y - reach, x + reach, y + reach), image.size)
@@ -65,21 +66,21 @@ def _covered(image: Image, poses: Poses, landmarks: Iterable[int], radius: float
             continue
         across = (np.arange(cells.x0, cells.x1) + 0.5 - x) ** 2
         down = (np.arange(cells.y0, cells.y1) + 0.5 - y) ** 2
-        pixels[cells.slices] *= (across + down[:, None] > reach * reach)[..., None]
+        mask[cells.slices] |= across + down[:, None] <= reach * reach
         boxes.append(cells.box)
     if not boxes:
-        raise NotApplicable("none of the landmarks is in the image")
-    return Image(pixels), Change(Warp.identity(image.size), regions=tuple(boxes), facts={"discs": len(boxes)})
+        raise NotApplicable("none of the landmarks to cover is in the image")
+    black, _ = FILL.apply(image, {}, NO_CHANCE, {"colour": (0, 0, 0)})
+    change = Change(Warp.identity(image.size), regions=tuple(boxes), facts={"discs": len(boxes)})
+    return image.covered(cast(Image, black), mask), change
 
 
 def erase(
     image: Image, needs: Needs, rng: np.random.Generator, *, ratio: float, by: By, only: int
 ) -> tuple[Image, Change]:
     parts = object_parts(needs["objects"], image.size, ratio, by, only)
-    pixels = image.pixels.copy()
-    place = pixels[parts.field.slices]
-    cv2.copyTo(rng.integers(0, 256, place.shape, dtype=np.uint8), parts.mask, place)
-    return Image(pixels), Change(
+    random = Image(rng.integers(0, 256, (*parts.mask.shape, 3), dtype=np.uint8))
+    return image.covered(random, parts.mask, parts.field.slices), Change(
         Warp.identity(image.size), regions=parts.boxes, removed=parts.ids, facts={"ratio": ratio, **parts.facts}
     )
 
@@ -99,11 +100,12 @@ def _erase_words(ratio: float, only: int) -> str:
 
 # fmt: off
 _RADIUS = Parameter("radius", "float", 10, low=0, open_low=True, high=1000, ordered=True,
-    help="in 224ths of the image's height: pixels of FreiHAND's images")
+    help="in 224ths of the image's height: pixels of FreiHAND's images", scale=Scale(0, above=60, steps="square"))
 
 FAMILIES = (
     TransformationFamily("discs", "occlusion", "general", discs, (
-        Parameter("n", "int", low=1, high=10_000, ordered=True, help="how many landmarks, in the skeleton's order"),
+        Parameter("n", "int", low=1, high=10_000, ordered=True, help="how many landmarks, in the skeleton's order",
+                  scale=Scale(0, above=40, beside=5)),
         _RADIUS,
     ),
         help="Black discs on the first n landmarks of every subject: the annotated ones, else those that the system "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 from typing import Literal
 
 import cv2
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.outputs.zones import Zones
-from instar.spelling import Parameter
+from instar.spelling import Parameter, Scale
 from instar.transforms.change import Change, Fact
 from instar.transforms.family import Needs, NotApplicable, Transformation, TransformationFamily
 from instar.transforms.words import ordinal, percentage
@@ -38,33 +39,40 @@ def zones_around(transformation: Transformation) -> frozenset[str]:
     return AROUND & {step.values.get("zone") for step in transformation.steps}
 
 
+_SEGMENTER = "; `pip install 'instar[litert]'` and `instar models pull selfie-multiclass` get a segmenter that has it"
+
+
 def filtered(
     image: Image, needs: Needs, rng: np.random.Generator, *, inner: Transformation, zone: str
 ) -> tuple[Image, Change]:
     zones: Zones = needs["zones"]
     if zone not in zones.names:
-        hint = "; it comes with `instar models pull selfie-multiclass`" if zone in ("skin", "hair", "clothes") else ""
+        hint = _SEGMENTER if zone in ("skin", "hair", "clothes") else ""
         raise NotApplicable(f"the zones of this case have no {zone!r}, only {', '.join(zones.names)}{hint}")
-    mask = zones.mask(zone)
-    share = cv2.countNonZero(mask) / mask.size
+    mask, share, cells = _zone(zones, zone)
     if share == 0:
         raise NotApplicable(f"no {zone} in this image")
-    changed, _ = inner(image, seed=int(rng.integers(2**62)) if inner.random else 0)
-    pixels = image.pixels.copy()
-    cv2.copyTo(changed.pixels, mask, pixels)
-    x, y, width, height = cv2.boundingRect(mask)
-    return Image(pixels), Change(
-        Warp.identity(image.size),
-        regions=(Cells(x, y, x + width, y + height).box,),
-        facts={"zone": zone, "share": round(share, 6)},
+    place = cells.slices if inner.pointwise and not image.deferred else None
+    part, shape = (image, mask) if place is None else (image.part(place), mask[place])
+    changed, _ = inner(part, seed=int(rng.integers(2**62)) if inner.random else 0)
+    return image.covered(changed, shape, place), Change(
+        Warp.identity(image.size), regions=(cells.box,), facts={"zone": zone, "share": round(share, 6)}
     )
+
+
+@lru_cache(maxsize=4)
+def _zone(zones: Zones, zone: str) -> tuple[Mask, float, Cells]:
+    """Where a zone is, how much of the image it takes and which pixels enclose it: the same for many rules in a row."""
+    mask = zones.mask(zone)
+    x, y, width, height = cv2.boundingRect(mask)
+    return mask, cv2.countNonZero(mask) / mask.size, Cells(x, y, x + width, y + height)
 
 
 # --- objects ---------------------------------------------------------------------------------------
 
 # fmt: off
 RATIO = Parameter("ratio", "float", low=0, open_low=True, high=1, ordered=True, shared=True,
-    help="area of the centred part, as a share of the object's")
+    help="area of the centred part, as a share of the object's", scale=Scale(0, above=1, beside=1))
 # fmt: on
 BY = Parameter("by", "choice", "box", choices=("box", "mask"), help="what an object covers: its box, or its mask")
 
@@ -141,14 +149,16 @@ def object_parts(objects: Detections, size: Size, ratio: float, by: By, only: in
     """
     masks = _masks(objects, size) if by == "mask" else None
     if only >= len(objects):
-        raise NotApplicable(f"there is no object {only} in this image: it has {len(objects)}")
+        raise NotApplicable(f"there is no {ordinal(only + 1)} object in this image: it has {len(objects)}")
     wholes = [
         (number, whole)
         for number, box in enumerate(objects.boxes)
         if only in (-1, number) and not (whole := cells_inside(box, size)).empty
     ]
     if not wholes:
-        raise NotApplicable("no objects in this image" if only < 0 else f"object {only} is out of sight")
+        raise NotApplicable(
+            "no objects in this image" if only < 0 else f"the {ordinal(only + 1)} object is out of sight"
+        )
     corners = np.array([astuple(whole) for _, whole in wholes])
     field = Cells(*corners[:, :2].min(0).tolist(), *corners[:, 2:].max(0).tolist())
     mask = np.zeros((field.y1 - field.y0, field.x1 - field.x0), np.uint8)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from instar.outputs.forecast import Forecast
 from instar.scene import Scene
-from instar.spelling import Parameter
+from instar.spelling import Parameter, Scale
 from instar.transforms.change import Change
 from instar.transforms.family import Needs, NotApplicable, TransformationFamily
 from instar.warp import Warp
@@ -40,7 +40,10 @@ def obstacle(
     steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
     length = float(steps.sum())
     if length < _LEAST_PATH:
-        raise NotApplicable(f"the predicted path is {length:.1f} pixels long: the person hardly moves")
+        raise NotApplicable(
+            f"the future in the middle of all predicted ones is {length:.1f} pixels long: the person hardly moves in "
+            "it, and an obstacle stands on a path"
+        )
     centre, radius = _along(path, steps, distance * length), size * length / 2
     corners = _twelve_gon(centre, radius)
     mask = _inside_convex(corners, scene.size) & ~scene.mask(new)
@@ -122,7 +125,7 @@ FAMILIES = (
     TransformationFamily("obstacle", "scene", "general", obstacle, (
         Parameter("new", "text", "structure", help="what it is made of: structure, tree, or a class of your map"),
         Parameter("size", "float", 0.25, low=0, open_low=True, high=2, ordered=True,
-                  help="its diameter, as a share of the predicted path's length"),
+                  help="its diameter, as a share of the predicted path's length", scale=Scale(0, above=2)),
         Parameter("distance", "float", 0.5, low=0, open_low=True, high=1.5, ordered=True,
                   help="how far along the predicted path, as a share of its length"),
     ),
@@ -130,7 +133,8 @@ FAMILIES = (
         needs=("source",), inputs=("scene",),
         words="{new} on the predicted path, {distance:%} along it, {size:%} of its length wide"),
     TransformationFamily("turn_past", "scene", "general", turn_past, (
-        Parameter("degrees", "float", 180, low=-360, high=360, ordered=True, help="counter-clockwise as seen"),
+        Parameter("degrees", "float", 180, low=-360, high=360, ordered=True, help="counter-clockwise as seen",
+                  scale=Scale(0, -180, 180)),
     ),
         help="The past is turned about where the person is now, the map is not: they came from elsewhere, and walk on "
              "another way. It goes with the relation follows.", inputs=("scene",),

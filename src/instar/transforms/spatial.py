@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from instar.case import Input
-from instar.spelling import Parameter
+from instar.spelling import Parameter, Scale
 from instar.transforms.change import Change
 from instar.transforms.family import Needs, TransformationFamily
 from instar.transforms.words import digits, percentage
@@ -69,7 +69,9 @@ def _moved(size: Size, x: int, y: int, target: Size) -> Warp:
 
 
 def _factor(name: str, help: str) -> Parameter:
-    return Parameter(name, "float", low=0, open_low=True, high=4, ordered=True, help=help)
+    return Parameter(
+        name, "float", low=0, open_low=True, high=4, ordered=True, help=help, scale=Scale(1, 0.1, 4, "log")
+    )
 
 
 # --- in words ---------------------------------------------------------------------------------------
@@ -133,7 +135,8 @@ FAMILIES = (
         help="Mirrored along one axis or both; h and v exchange left and right landmarks, both does not.",
         words=_mirror_words),
     TransformationFamily("rotation", "spatial", "general", rotation, (
-        Parameter("degrees", "float", low=-360, high=360, ordered=True, help="counter-clockwise as seen"),
+        Parameter("degrees", "float", low=-360, high=360, ordered=True, help="counter-clockwise as seen",
+                  scale=Scale(0, -180, 180)),
         Parameter("centre", "choice", "middle", choices=("middle", "swapped"),
                   help="middle of the frame, or as MET-POSE's code had it"),
     ),
@@ -148,25 +151,26 @@ FAMILIES = (
         words="scaled to {factor:%} of both sides"),
     TransformationFamily("shear", "spatial", "spatial", Warp.shear, (
         Parameter("x", "float", low=-1, open_low=True, high=1, open_high=True, ordered=True,
-                  help="pixels to the right per pixel below the middle"),
+                  help="pixels to the right per pixel below the middle", scale=Scale(0, -0.96, 0.96)),
         Parameter("y", "float", 0, low=-1, open_low=True, high=1, open_high=True, ordered=True,
-                  help="pixels down per pixel right of the middle"),
+                  help="pixels down per pixel right of the middle", scale=Scale(0, -0.96, 0.96)),
     ), help="Sheared about the middle, same frame, black border.", words=_shear_words),
     TransformationFamily("shift", "spatial", "spatial", shift, (
         Parameter("x", "float", low=-1, open_low=True, high=1, open_high=True, ordered=True,
-                  help="to the right, as a share of the width"),
+                  help="to the right, as a share of the width", scale=Scale(0, -0.96, 0.96)),
         Parameter("y", "float", 0, low=-1, open_low=True, high=1, open_high=True, ordered=True,
-                  help="down, as a share of the height"),
+                  help="down, as a share of the height", scale=Scale(0, -0.96, 0.96)),
     ), help="Moved by whole pixels, same frame, black border: a system that leans on the middle of the frame fails.",
         words=_shift_words),
     TransformationFamily("crop", "spatial", "spatial", crop, (
-        Parameter("share", "float", low=0, open_low=True, high=1, ordered=True, help="of each side, which is kept"),
+        Parameter("share", "float", low=0, open_low=True, high=1, ordered=True, help="of each side, which is kept",
+                  scale=Scale(1, 0.04)),
         Parameter("at", "choice", "middle", choices=get_args(Corner), help="where the part that is kept lies"),
     ), help="A part of the input, cut out at whole pixels: the frame is smaller, nothing is resampled.",
         words=_crop_words),
     TransformationFamily("pad", "spatial", "spatial", pad, (
         Parameter("share", "float", low=0, open_low=True, high=1, ordered=True,
-                  help="of the side, added as a black border on each of its two ends"),
+                  help="of the side, added as a black border on each of its two ends", scale=Scale(0, above=1)),
         Parameter("sides", "choice", "all", choices=("all", "left_right", "top_bottom"), help="which sides grow"),
     ), help="A black border around the input, as a letterbox has: the frame is larger, nothing is resampled.",
         words=_pad_words),

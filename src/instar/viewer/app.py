@@ -2,7 +2,8 @@
 
 It answers loopback only. Any page in the user's browser can send requests there, too, so that a request must name
 this host (no DNS rebinding), must not come from another site (Origin, Sec-Fetch-Site), and no answer may be read or
-framed by one. A secret in the address would add nothing to that, and addresses could no longer be shared.
+framed by one. A secret in the address would add nothing to that, and addresses could no longer be shared. One address
+takes a POST, which must come from a page of this host and bring the token that stands in these pages (`triage.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import mimetypes
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from importlib import resources
 from pathlib import Path
 
@@ -25,24 +27,31 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from instar.report import words
+from instar.report.section import heading_of
+from instar.report.sentences import over_cases_text
+from instar.report.unbroken import unbroken
 from instar.store import Row
-from instar.viewer import charts, compare, pages, rules
+from instar.viewer import charts, compare, pages, rules, triage
 from instar.viewer.header import header, pulse
 from instar.viewer.overview import overview
 from instar.viewer.page import page_routes, task_pages, task_template
 from instar.viewer.pages import Viewer
-from instar.viewer.pictures import WIDTHS, Picture, Side, plate
+from instar.viewer.pictures import WIDTHS, Picture, Pictures, Side, plate
 from instar.viewer.query import Filters, address
 from instar.viewer.watch import Unavailable, Watched, Watcher, run_names
 
 STATIC = {
     "base.css": resources.files("instar.report"),
-    "viewer.css": resources.files("instar.viewer"),
-    "viewer.js": resources.files("instar.viewer"),
+    **dict.fromkeys(("viewer.css", "viewer.js", "triage.css", "triage.js"), resources.files("instar.viewer")),
 }
 """The files of a page, and the room that each lies in."""
 SIDES: dict[str, Side] = {"source": "source", "follow-up": "follow-up"}
-BUILT_IN = {"base", "case", "compare", "gallery", "message", "overview", "parts", "picture", "pulse", "rule", "static"}
+# fmt: off
+BUILT_IN = {
+    "base", "case", "compare", "gallery", "mark", "marks", "message", "overview", "parts", "picture", "pulse", "rule",
+    "static", "triage",
+}
+# fmt: on
 """Addresses and templates of the viewer itself, whose names no task's page can have."""
 AT_ONCE = 2
 """Pictures drawn at the same time."""
@@ -56,11 +65,23 @@ HEADERS = {
 }
 
 
-def application(folders: Sequence[str | Path], *, port: int, dataset: str | Path | None = None) -> Starlette:
-    """The viewer of some run folders, to be served at a port of 127.0.0.1."""
+def application(
+    folders: Sequence[str | Path],
+    *,
+    port: int,
+    dataset: str | Path | None = None,
+    worded: Callable[[str], str] = str,
+    read_only: bool = False,
+) -> Starlette:
+    """The viewer of some run folders, to be served at a port of 127.0.0.1.
+
+    `worded` puts the reasons why there is no picture into the words of whoever reads them. With `read_only` pairs
+    cannot be marked.
+    """
     pages_of_tasks = task_pages(_ENVIRONMENT, BUILT_IN)
     named = zip(folders, run_names(folders), strict=True)
-    viewer = Viewer(tuple(Watched(folder, dataset, name) for folder, name in named), pages=pages_of_tasks)
+    runs = tuple(Watched(folder, dataset, name) for folder, name in named)
+    viewer = Viewer(runs, Pictures(worded), pages_of_tasks, "" if read_only else triage.new_token())
     watcher = Watcher(viewer.runs, then=charts.warm_up)
     site = _Site(viewer)
 
@@ -99,6 +120,7 @@ class _Site:
             Route("/compare", self.comparison),
             Route("/picture", self.picture),
             Route("/pulse", self.pulse),
+            Route(triage.ADDRESS, self.mark, methods=["POST"]),
             Route("/static/{name}", self.static),
             *page_routes(self.viewer, self.page, self.drawn),
         ]
@@ -106,7 +128,7 @@ class _Site:
     def page(self, request: Request, template: str, context: Mapping[str, object], status: int = 200) -> HTMLResponse:
         path, query = (request.url.path, request.query_params) if status < 400 else ("/", QueryParams())
         above = header(self.viewer, path, query, context)
-        text = _ENVIRONMENT.get_template(f"{template}.html").render({**context, **above})
+        text = unbroken(_ENVIRONMENT.get_template(f"{template}.html").render({**context, **above}))
         headers = {"Cache-Control": "no-store"}
         if template == "message" and context["waiting"]:
             headers["Refresh"] = "2"
@@ -122,7 +144,9 @@ class _Site:
 
     def gallery(self, request: Request) -> Response:
         filters = self.viewer.filters(request.query_params)
-        if [*request.query_params.multi_items()] != [*filters.query().items()]:  # a form sends its empty fields, too
+        unread = filters.threshold is None and request.query_params.get("threshold", "").strip()  # the page says so
+        as_sent = [*request.query_params.multi_items()]  # a form sends its empty fields, too
+        if not unread and as_sent != [*filters.query().items()]:
             return RedirectResponse(address("/gallery", filters.query()), 302)
         return self.page(request, "gallery", pages.gallery(self.viewer, filters))
 
@@ -156,6 +180,9 @@ class _Site:
             return Response(status_code=304, headers=headers)
         return Response(made.content, 200, headers, made.kind)
 
+    async def mark(self, request: Request) -> Response:
+        return await triage.answer(self.viewer, request)
+
     def pulse(self, _: Request) -> Response:
         return JSONResponse(pulse(self.viewer), headers={"Cache-Control": "no-store"})
 
@@ -176,10 +203,12 @@ class _Site:
 
     def refused(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if request.url.path in (*self.drawn_at, "/pulse") or request.url.path.startswith("/static"):
+        if request.url.path in (*self.drawn_at, "/pulse", triage.ADDRESS) or request.url.path.startswith("/static"):
             return PlainTextResponse(error.detail, error.status_code, error.headers)
         title = {404: "Not found", 500: "Cannot be shown"}.get(error.status_code, "Refused")
-        return self.message(request, title, error.detail, status=error.status_code)
+        plain = error.detail == HTTPStatus(error.status_code).phrase
+        words = f"The viewer has no page {request.url.path}." if plain and error.status_code == 404 else error.detail
+        return self.message(request, title, words, status=error.status_code)
 
 
 def _plate(made: Picture) -> Response:
@@ -221,8 +250,13 @@ class _Guard:
         # following a link that was shared is fine, embedding or fetching from elsewhere is not
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
             return "requests from other sites are refused", 403
-        if request.method not in ("GET", "HEAD"):
+        if request.method in ("GET", "HEAD"):
+            return None
+        if request.method != "POST" or request.url.path != triage.ADDRESS:
             return "the viewer only shows: GET and HEAD", 405
+        # what changes something comes from a page of this very host, and says so
+        if origin != f"http://{headers['host']}" or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            return "marks are made in the viewer's own pages", 403
         return None
 
 
@@ -239,12 +273,17 @@ _ENVIRONMENT = jinja2.Environment(
 )
 _ENVIRONMENT.filters.update(
     severity=words.severity_text,
+    breakable=words.breakable,
+    commands=words.commands,
     percent=words.percent,
     interval=_interval,
+    span=lambda row: words.interval(row["low"], row["high"]),
     bracketed=lambda row: f"({_interval(row)})" if row["judged"] else "",
     points=words.points,
     between=words.points_between,
     kinds=words.kinds_text,
+    statuses=words.statuses_text,
+    landmark=words.landmark_words,
     scores=words.scores_text,
     p=words.p_text,
     count=lambda number: f"{number:,}",
@@ -256,5 +295,9 @@ _ENVIRONMENT.globals.update(
     of_total=words.of_total,
     measured=words.measured,
     threshold_text=words.threshold_text,
+    violated_from=words.violated_from,
+    over_cases_text=over_cases_text,
     one_sided=words.ONE_SIDED,
+    interval_and_p=words.INTERVAL_AND_P,
+    heading_of=heading_of,
 )

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from instar.analysis import ANY, curve
 from instar.report.chart import Spec
-from instar.report.words import count_of, severity_text
+from instar.report.words import count_of, severity_text, threshold_text, unit_name
 from instar.stats import fisher
 from instar.viewer.index import Index
 
@@ -34,7 +34,7 @@ _CONFIG = {
 # fmt: on
 _pen = ThreadPoolExecutor(1, "instar-viewer-charts")
 PATIENCE = 0.4
-"""Seconds that a page waits for its charts; those that take longer come with its next look."""
+"""Seconds that a page waits for its charts; for those that take longer it asks again by itself (`data-later`)."""
 MOST_BINS = 24
 
 
@@ -79,22 +79,22 @@ def curves(index: Index) -> list[Spec]:
             if rules:
                 table = curve(index.matrix().only(rules), grid)
                 rows += [
-                    {"set": name, "x": severity_text(row["threshold"])}
+                    {"set": name, "x": threshold_text(row["threshold"])}
                     | {share: 100 * row[share] for share in ("rate", "low", "high")}
                     for row in table.iter_rows(named=True)
                     if row["rate"] is not None
                 ]
         if rows:
-            unit = next(rule.unit for rule in own)
+            unit = unit_name(next(rule.unit for rule in own))
             drawn = _chart(
-                _curves(rows, [severity_text(t) for t in grid], unit),
+                _curves(rows, [threshold_text(t) for t in grid], unit),
                 f"Share of cases that violate at least one rule of {relation}, against the threshold",
                 until,
                 ONE_OF_SEVERAL if len(index.grids) > 1 else ALONE,
             )
             judged = index.matrix().only(sets[ANY] or sets["identity"]).per_case().cases.len()
             figure = {"relation": relation, "unit": unit, "drawn": drawn, "judged": judged}
-            figures.append({**figure, "identity": bool(sets["identity"])})
+            figures.append({**figure, "identity": any(row["set"] == "identity" for row in rows)})
     return figures
 
 
@@ -143,7 +143,7 @@ def _curves(rows: Sequence[Spec], grid: Sequence[str], unit: str) -> Spec:
 def bins(severity: npt.NDArray[np.float64], threshold: float) -> tuple[list[float], list[int], int, int]:
     """Edges in steps of 1, 2, 5, how many severities lie between each two, how many are 0, and how many ∞.
 
-    The threshold is an edge, too, where it lies among them: a bar is violated or kept, never both.
+    The threshold is an edge, too, where it lies among or below them: a bar is violated or kept, never both.
     """
     inside = severity[(severity > 0) & np.isfinite(severity)]
     edges: list[float] = []
@@ -157,7 +157,7 @@ def bins(severity: npt.NDArray[np.float64], threshold: float) -> tuple[list[floa
             edges = [edge for edge in every if low <= edge <= high]
             if len(edges) <= MOST_BINS:
                 break
-        if edges[0] < threshold < edges[-1] and not any(math.isclose(threshold, edge) for edge in edges):
+        if 0 < threshold < edges[-1] and not any(math.isclose(threshold, edge) for edge in edges):
             edges = sorted([*edges, threshold])
         # 0.1 + 0.2 is not 0.3: an edge that is meant to be the threshold is the threshold
         edges = [threshold if math.isclose(threshold, edge) else edge for edge in edges]
@@ -175,19 +175,22 @@ def histogram(severity: npt.NDArray[np.float64], threshold: float, unit: str, fl
         {"from": n + 1.0, "to": n + 2.0, "cases": count, "violated": edges[n] >= threshold}
         for n, count in enumerate(counts)
     ]
-    bars.append({"from": float(last), "to": last + 1.0, "cases": infinite, "violated": True})
-    ticks = {0.5: "0", last + 0.5: "∞", **{n + 1.0: severity_text(edge) for n, edge in enumerate(edges)}}
-    named = {"threshold": threshold, **({"noise floor": floor} if floor else {})}
-    marks: list[Spec] = [
-        {"x": _place(value, edges), "text": f"{name} {severity_text(value)}"} for name, value in named.items()
-    ]
-    x = {"type": "quantitative", "scale": {"domain": [0, last + 1], "nice": False}, "title": f"severity, {unit}"}
+    ticks = {0.5: "0", **{n + 1.0: threshold_text(edge) for n, edge in enumerate(edges)}}
+    if infinite or math.isinf(threshold):
+        bars.append({"from": float(last), "to": last + 1.0, "cases": infinite, "violated": True})
+        ticks[last + 0.5] = "∞"
+    marks: list[Spec] = [{"x": _place(threshold, edges), "text": f"threshold {threshold_text(threshold)}"}]
+    if floor:
+        marks.append({"x": _place(floor, edges), "text": f"noise floor {severity_text(floor, threshold)}"})
+    x = {"type": "quantitative", "scale": {"domain": [0, bars[-1]["to"]], "nice": False}, "title": f"severity, {unit}"}
+    most = max(1, zeros, infinite, *counts)
     y = {
         "field": "cases",
         "type": "quantitative",
         "title": "cases",
-        "scale": {"zero": True},
-        "axis": {"tickMinStep": 1, "tickCount": 4},
+        # room above the bars for the words of the lines
+        "scale": {"domain": [0, most * (1 + 0.12 * len(marks))], "nice": False},
+        "axis": {"tickCount": max(1, min(4, most)), "format": ",d"},  # no half of a case
     }
     axis = {"values": list(ticks), "grid": False, "labelExpr": _expression(ticks), "labelOverlap": True}
     spec = {

@@ -8,13 +8,16 @@ import numpy as np
 import polars as pl
 
 from instar.analysis import Severities
+from instar.analysis.comparison import rule_counts
 from instar.analysis.rates import rated
-from instar.analysis.severities import NOTHING_FOUND
 from instar.engine import DEFAULT
-from instar.stats import holm, mcnemar, paired_difference
+from instar.relations import MarkedPair
+from instar.report.compared import FEW, run_notes
+from instar.report.marks import marked_pairs
+from instar.stats import holm
 from instar.store import Row
 from instar.viewer.index import Index
-from instar.viewer.pages import Viewer, known_rule
+from instar.viewer.pages import Viewer, known_rule, verdict_of
 from instar.viewer.query import Filters, address
 from instar.viewer.turns import in_turn
 from instar.viewer.watch import Watched
@@ -36,7 +39,12 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
         "a": a.name,
         "b": b.name,
         "common": first.cases.len(),
+        "few": FEW,
         "changed": changed,
+        "notes": {
+            name: " ".join(run_notes(index.run.answers(index.judging), side))
+            for name, index, side in zip((a.name, b.name), indexes, (first, second), strict=True)
+        },
         "rules": [(rule, known_rule(indexes[0], rule).name) for rule in first.rules],
         "waiting": False,
         "indexes": indexes,
@@ -45,14 +53,23 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
         first, second = first.only([filters.rule]), second.only([filters.rule])
     limits = indexes[0].thresholds(filters.threshold)
     both = ~np.isnan(first.severity) & ~np.isnan(second.severity)
+    pairs = _pairs(viewer, [a, b], indexes, filters, first, second)
     return {
         **here,
         "rows": _rows(indexes[0], shared, first, second, limits),
         "judged": bool(both.any()),
-        "pairs": _pairs(viewer, [a, b], judgings, filters, indexes[0], first, second),
+        "pairs": pairs,
+        "marks": _marks(indexes[0], pairs),
         "everything": address("/compare", {name: value for name, value in shared.items() if name != "rule"}),
         "swapped": address("/compare", {**shared, "a": b.name, "b": a.name}),
     }
+
+
+def _marks(index: Index, pairs: Sequence[Row]) -> dict[str, str]:
+    """What the marks on the words of the answers mean, as far as the page shows them: of answers to follow-ups."""
+    answers = [side["marked"].follow_up for pair in pairs for side in pair["sides"] if side["marked"]]
+    shown = {segment.role for answer in answers for segment in answer}
+    return {role: meaning for role, meaning in index.roles().items() if role in shown}
 
 
 def _first_two(viewer: Viewer) -> tuple[Watched, Watched]:
@@ -63,28 +80,23 @@ def _rows(
     index: Index, shared: Mapping[str, str], first: Severities, second: Severities, limits: Mapping[str, float]
 ) -> list[Row]:
     """Rule by rule, on the cases judged in both: rates, who alone violates, and how sure the difference is."""
-    hits = [side.violated(limits) for side in (first, second)]
-    both = ~np.isnan(first.severity) & ~np.isnan(second.severity)
     rows: list[Row] = []
-    for number, rule in enumerate(first.rules):
-        there = both[number]
-        count, (a, b) = int(there.sum()), (hit[number] & there for hit in hits)
-        only_a, only_b, shared_by = int((a & ~b).sum()), int((b & ~a).sum()), int((a & b).sum())
-        neither = count - only_a - only_b - shared_by
+    for row in rule_counts(first, second, limits):
+        rule, count = row["rule"], row["cases"]
         rows.append(
             {
                 "rule": rule,
                 "name": known_rule(index, rule).name,
                 "words": known_rule(index, rule).words,
                 "judged": count,
-                "a": rated(int(a.sum()), count, empty=int((first.status[number] == NOTHING_FOUND).sum())),
-                "b": rated(int(b.sum()), count, empty=int((second.status[number] == NOTHING_FOUND).sum())),
-                "only_a": only_a,
-                "only_b": only_b,
-                "both": shared_by,
-                "difference": (only_b - only_a) / count if count else None,
-                "interval": paired_difference(shared_by, only_a, only_b, neither) if count else None,
-                "p": mcnemar(only_a, only_b),
+                "a": rated(row["first"], count, empty=row["first_empty"]),
+                "b": rated(row["second"], count, empty=row["second_empty"]),
+                "only_a": row["first_only"],
+                "only_b": row["second_only"],
+                "both": row["both"],
+                "difference": row["difference"],
+                "interval": (row["low"], row["high"]) if count else None,
+                "p": row["p"],
                 "address": address("/compare", {**shared, "rule": rule}),
             }
         )
@@ -97,8 +109,8 @@ def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:
     """Both matrices over the rules and cases they share, and how many cases have the same id but not the same input."""
     facts = first.facts.select("case", "hash").join(second.facts.select("case", other="hash"), on="case")
     same = facts.filter(pl.col("hash").eq_missing(pl.col("other")))["case"]
-    shared = set(second.rule_ids("case"))
-    rules = [name for name in first.rule_ids("case") if name in shared]
+    shared = {rule.id for rule in second.rules if rule.changing}
+    rules = [rule.id for rule in first.rules if rule.changing and rule.id in shared]
     matrices = [index.matrix().only(rules) for index in (first, second)]
     a, b = (matrix.at(matrix.cases.is_in(same.implode())) for matrix in matrices)
     return a, b, facts.height - len(same)
@@ -107,15 +119,15 @@ def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:
 def _pairs(
     viewer: Viewer,
     runs: Sequence[Watched],
-    judgings: Sequence[str],
+    indexes: Sequence[Index],
     filters: Filters,
-    index: Index,
     first: Severities,
     second: Severities,
 ) -> list[Row]:
     """The pairs with the largest difference in units of their rule's threshold, each rule and case in turn."""
     if not first.severity.size:
         return []
+    index = indexes[0]
     facts = [known_rule(index, rule) for rule in first.rules]
     own = np.array([rule.threshold or 1.0 for rule in facts]).reshape(-1, 1)
     a, b = first.severity / own, second.severity / own
@@ -129,7 +141,7 @@ def _pairs(
     for place in taken.tolist():
         rule, case = facts[row[place]], str(first.cases[int(column[place])])
         sides = []
-        for run, judging, side in zip(runs, judgings, (first, second), strict=True):
+        for run, judging, side in zip(runs, [each.judging for each in indexes], (first, second), strict=True):
             severity = float(side.severity[row[place], column[place]])
             query = {"run": run.name, "judging": "" if judging == DEFAULT else judging, "case": case}
             drawn = {**query, "rule": rule.id, "side": "follow-up", "w": 480}
@@ -137,12 +149,26 @@ def _pairs(
             sides.append(
                 {
                     "severity": severity,
+                    "limit": limits[rule.id],
                     "violated": severity >= limits[rule.id] and severity > 0,
                     "picture": address("/picture", drawn),
                     "open": address("/case", opened),
                 }
             )
-        pairs.append({"case": case, "rule": rule.id, "name": rule.name, "unit": rule.unit, "sides": sides})
-    for run in runs:
+        words = {"rule": rule.id, "name": rule.name, "words": rule.words, "unit": rule.unit}
+        pairs.append({"case": case, **words, "sides": sides})
+    for number, run in enumerate(runs):
         viewer.pictures.expect(run.store, [each["case"] for each in pairs])
+        for each, marked in zip(pairs, _marked(run, indexes[number], pairs), strict=True):
+            each["sides"][number]["marked"] = marked
     return pairs
+
+
+def _marked(run: Watched, index: Index, pairs: Sequence[Row]) -> list[MarkedPair | None]:
+    """What a system answered to each of the pairs, where it answers in words."""
+    verdicts = []
+    for pair in pairs:
+        number = index.case_number(pair["case"])
+        assert number is not None  # the pairs are of cases that both runs have
+        verdicts.append(verdict_of(index, "", number, known_rule(index, pair["rule"])) or pair)
+    return marked_pairs(run.store, verdicts, index.judging)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from instar.report.words import count_of, duration, of_total, percent, threshold_text
 from instar.store import Row
 from instar.viewer.index import Index
 from instar.viewer.pages import Viewer
-from instar.viewer.query import Filters, address
+from instar.viewer.query import Filters, address, threshold_of
 from instar.viewer.watch import Watched
 
 YOURS = "yours"
@@ -36,9 +36,10 @@ def limits(indexes: Iterable[Index], filters: Filters) -> list[Limit]:
     counts: Counter[tuple[float, str, str]] = Counter()
     for index in indexes:
         chosen = index.thresholds(filters.threshold)
-        for rule in index.rules:
+        for rule, counts_here in zip(index.rules, index.counting().tolist(), strict=True):
             wanted = (filters.rule, rule.id), (filters.family, rule.family), (filters.relation, rule.relation)
-            if (rule.over != "cases" or filters.rule) and all(filter_text in ("", own) for filter_text, own in wanted):
+            named = filters.rule or filters.family == "identity"
+            if (counts_here or named) and all(filter_text in ("", own) for filter_text, own in wanted):
                 origin = rule.origin if filters.threshold is None else YOURS
                 counts[chosen[rule.id], rule.unit, origin] += 1
     return [Limit(*key, count) for key, count in counts.most_common()]
@@ -53,6 +54,13 @@ def _sentence(shown: Sequence[Limit]) -> tuple[str, str]:
     ends = sorted({min(each.threshold for each in shown), max(each.threshold for each in shown)})
     words = f"threshold{'s' if len(ends) > 1 else ''} {' to '.join(map(threshold_text, ends))}"
     return words, f"{YOURS}, in the unit of each rule" if shown[0].origin == YOURS else "each rule's own"
+
+
+def _unread(threshold: str) -> str:
+    """What is wrong with a threshold that cannot be understood, and what is shown instead."""
+    if not threshold.strip() or threshold_of(threshold) is not None:
+        return ""
+    return f"“{threshold.strip()}” is no threshold: give a number from 0 up, or ∞. What is shown is at each rule's own."
 
 
 def header(viewer: Viewer, path: str, query: Mapping[str, str], context: Mapping[str, object]) -> dict[str, object]:
@@ -74,6 +82,7 @@ def header(viewer: Viewer, path: str, query: Mapping[str, str], context: Mapping
             "origin": origin,
             "rows": [(each.words, count_of(each.rules, "rule"), each.origin) for each in shown if len(shown) > 1],
             "value": filters.query("threshold").get("threshold", ""),
+            "unread": _unread(query.get("threshold", "")),
             "grid": sorted({step for index in there for grid in index.grids.values() for step in grid}),
             "path": path,
             "kept": kept,
@@ -86,8 +95,20 @@ def header(viewer: Viewer, path: str, query: Mapping[str, str], context: Mapping
         },
         "runs": viewer.names(),
         "legend": lambda: there[0].legend(viewer.runs[0].dataset) if there else [],
+        "roles": there[0].roles() if there else {},
         "pulse": pulse(viewer),
+        "unfinished": _unfinished(viewer, {filters.run, context.get("a"), context.get("b")}),
     }
+
+
+def _unfinished(viewer: Viewer, shown: Collection[object]) -> list[str]:
+    """Of the runs that a page shows, how far those are that lack predictions."""
+    names = viewer.names()
+    return [
+        f"{names[run.name]} is not finished: {extent_words(run)}. What is shown is what was judged so far."
+        for run in viewer.runs
+        if run.name in shown and run.extent is not None and run.extent.done < run.extent.planned
+    ]
 
 
 # --- how far runs are ------------------------------------------------------------------------------
@@ -113,7 +134,8 @@ def extent_words(run: Watched) -> str:
     extent = run.extent
     if extent is None or not extent.planned:
         return "no prediction yet"
-    words = of_total(extent.done, extent.planned, "prediction")
+    shard = "" if extent.shard is None else f"{extent.shard.words}: "
+    words = shard + of_total(extent.done, extent.planned, "prediction")
     if not extent.whole:
         return f"{words} of the cases begun so far"
     words += f" ({percent(extent.done / extent.planned)})"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Thread
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +20,10 @@ from instar.analysis.severities import Numbers, shown_status
 from instar.engine import DEFAULT, bound_rules, judge
 from instar.relations import BoundRule, Rule
 from instar.report.findings import findings
+from instar.report.marks import roles_of
 from instar.report.picture import LegendEntry
 from instar.report.rebuild import run_legend
+from instar.report.section import counted_kinds
 from instar.report.sentences import Finding
 from instar.report.words import severity_text
 from instar.store import Manifest, Row, Store
@@ -35,8 +39,12 @@ SCORES = ("source_score", "follow_up_score")
 STATUSES = ("ok", "nothing found", "not applicable", "error", "timeout", "crashed")
 OK, NOTHING_FOUND, NOT_APPLICABLE = range(3)
 FAILED = STATUSES[3:]
+AT_ONCE = 1_000_000
+"""Verdicts whose texts become numbers together: many small parts take twice as long one by one."""
 MOST_VALUES = 20
 """A column with more different texts is a name, not a slice."""
+GRACE = 0.5
+"""Seconds in which pages that waited for the run are made, before work goes on that they do without."""
 RELATIONS, SUITES = "the relation's own", "the suite's"
 """Where a threshold comes from that the user did not choose."""
 _SHOWN = ("case", "path", "hash", "width", "height", "status", "message", "attributes", "properties")
@@ -58,6 +66,11 @@ class RuleFacts:
     threshold: float
     origin: str
     help: str
+
+    @property
+    def changing(self) -> bool:
+        """Whether it changes something and is judged case by case: others count in no rate, as `Run.judged` has it."""
+        return self.over == "case" and self.family != "identity"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,8 +130,6 @@ class Index:
     statuses: Sequence[str]
     reasons: Sequence[str]
     groups: tuple[str, ...]
-    slices: Mapping[str, Slice]
-    described: pl.DataFrame
     over_cases: pl.DataFrame
     tests: pl.DataFrame
     predictions: Mapping[str, int]
@@ -127,9 +138,31 @@ class Index:
     run: Run
     _groups: dict[str, Group] = field(default_factory=dict)
     _matrices: dict[str, Severities] = field(default_factory=dict)
-    _findings: dict[float | None, list[Finding]] = field(default_factory=dict)
+    _findings: dict[float | None, Future[list[Finding]]] = field(default_factory=dict)
+    _sliced: dict[str, Slice] = field(default_factory=dict)
     _legends: dict[str, list[LegendEntry]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
+    _reading: RLock = field(default_factory=RLock)
+
+    @property
+    def described(self) -> pl.DataFrame:
+        """What is known of each case, from its source's answer too: read when it is first asked for."""
+        with self._reading:
+            return self.run.described() if self.facts.height else self.facts.select("case")
+
+    @property
+    def slices(self) -> Mapping[str, Slice]:
+        """The cases by what is known of them, by the slice's name."""
+        with self._reading:
+            if not self._sliced:
+                self._sliced.update(_slices(self.described, self.cases))
+            return self._sliced
+
+    def complete(self) -> None:
+        """Make what takes longest, and some pages do without, before anybody asks for it."""
+        self.findings()
+        time.sleep(GRACE)
+        _ = self.slices
 
     def group(self, name: str = "") -> Group:
         """The pairs, by their worst target; with a name only targets of that part of a subject count."""
@@ -183,17 +216,26 @@ class Index:
         limits = {name: limits[name] for name in self.rule_ids("case")}
         return rates(self.matrix(group), limits)
 
-    def findings(self, threshold: float | None = None) -> list[Finding]:
-        """What to know of the run, in the sentences that `show` and the report have."""
+    def findings(self, threshold: float | None = None, wait: float | None = None) -> list[Finding] | None:
+        """What to know of the run, in the sentences that `show` and the report have; None where that takes longer than
+        one waits: they are made in a thread of their own, and ready when one asks again."""
         with self._lock:
             if threshold not in self._findings:
-                try:
-                    sentences = findings(self.run, threshold=threshold, judging=self.judging)
-                except Exception as error:  # what a task remarks is code of others, and all else can be shown
-                    log.exception("%s: the findings failed", self.run.folder)
-                    sentences = [Finding(f"The findings cannot be listed: {type(error).__name__}: {error}", True)]
-                self._findings[threshold] = sentences
-            return self._findings[threshold]
+                self._findings[threshold] = Future()
+                Thread(target=self._find, args=(threshold,), daemon=True).start()
+            sentences = self._findings[threshold]
+        try:
+            return sentences.result(wait)
+        except TimeoutError:
+            return None
+
+    def _find(self, threshold: float | None) -> None:
+        try:
+            sentences = findings(self.run, threshold=threshold, judging=self.judging)
+        except Exception as error:  # what a task remarks is code of others, and all else can be shown
+            log.exception("%s: the findings failed", self.run.folder)
+            sentences = [Finding(f"The findings cannot be listed: {type(error).__name__}: {error}", True)]
+        self._findings[threshold].set_result(sentences)
 
     def legend(self, dataset: str | Path | None = None) -> list[LegendEntry]:
         """What is drawn on the pictures of its pairs."""
@@ -202,6 +244,11 @@ class Index:
                 self._legends[str(dataset)] = run_legend(self.run, judging=self.judging, dataset=dataset)
             return self._legends[str(dataset)]
 
+    def roles(self) -> dict[str, str]:
+        """What the marks on the words of its answers mean, where its relations mark words."""
+        names = dict.fromkeys(rule.relation for rule in self.rules)
+        return {role: meaning for name in names for role, meaning in roles_of(name).items()}
+
     def noise(self) -> pl.DataFrame:
         identity = {rule.relation: rule.id for rule in self.rules if rule.family == "identity"}
         return noise(self.matrix(), identity)
@@ -209,6 +256,14 @@ class Index:
     def rule_ids(self, over: str) -> list[str]:
         """The rules over one case, or those over many cases."""
         return [rule.id for rule in self.rules if rule.over == over]
+
+    def counting(self) -> Bools:
+        """Which rules' pairs are counted: those that change something, or all where none does."""
+        changing = np.array([rule.changing for rule in self.rules], bool)
+        return changing if changing.any() else np.ones(len(self.rules), bool)
+
+    def counted_kinds(self) -> dict[str, str]:
+        return counted_kinds(self.run)
 
     def case_number(self, case: str) -> int | None:
         place = self.cases.search_sorted(case) if len(self.cases) else 0
@@ -247,10 +302,10 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     facts = facts.select(name for name in _SHOWN if name in facts.columns)
     known = {"rule": [rule.id for rule in rules], "kind": [""], "status": STATUSES, "reason": [""]}
     numbers = {name: Numbers(known.get(name, ())) for name in COLUMNS if name != "severity"}
-    parts = [_coded(part, numbers) for part in store.verdict_parts(judging, (*COLUMNS, DRAW, *SCORES))]
+    verdicts = _together(store.verdict_parts(judging, (*COLUMNS, DRAW, *SCORES)))
+    parts = [_coded(some, numbers) for some in verdicts]
     texts = {name: [text or "" for text in one.known] for name, one in numbers.items()}
     cases, rows = _sorted_cases(texts["case"], facts["case"], parts)
-    described = run.described() if facts.height else pl.DataFrame({"case": pl.Series([], dtype=pl.String)})
     counted = store.predictions(["status"], query=lambda lazy: lazy.group_by("status").agg(pl.len()))
     targets = texts["target"]
     made = Index(
@@ -267,8 +322,6 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
         statuses=texts["status"],
         reasons=texts["reason"],
         groups=tuple(sorted({target.rpartition("/")[2] for target in targets if "/" in target})),
-        slices=dict(_slices(described, cases)),
-        described=described,
         over_cases=_over_cases(store, judging, rules),
         tests=run.tests(judging=judging),
         predictions=dict(counted.iter_rows()),
@@ -279,7 +332,6 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
     if store.judging_info(judging) != judged:  # what was read may lack some
         raise OSError(f"{store.folder}: judged anew while it was read")
     made.matrix()  # here, where nobody waits for it
-    made.findings()
     for name in made.groups:
         made.group(name)
     return made
@@ -311,6 +363,18 @@ def _over_cases(store: Store, judging: str, rules: Sequence[RuleFacts]) -> pl.Da
 
 def _digest(*what: object) -> str:
     return hashlib.blake2b(repr(what).encode(), digest_size=8).hexdigest()
+
+
+def _together(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Parts put together, until they have `AT_ONCE` rows."""
+    some: list[pl.DataFrame] = []
+    for part in parts:
+        some.append(part)
+        if sum(map(len, some)) >= AT_ONCE:
+            yield pl.concat(some, how="diagonal")
+            some = []
+    if some:
+        yield pl.concat(some, how="diagonal")
 
 
 def _coded(part: pl.DataFrame, numbers: Mapping[str, Numbers]) -> Pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -9,13 +10,21 @@ import polars as pl
 
 from instar.analysis import group_rates
 from instar.engine import DEFAULT
-from instar.store import Row
+from instar.report.sentences import Finding
+from instar.store import MARKS, Row
 from instar.viewer import charts
 from instar.viewer.header import extent_words
 from instar.viewer.index import OK, Index
+from instar.viewer.marks import precision_rows
 from instar.viewer.pages import SHARED, Viewer
 from instar.viewer.query import STATES, Filters, address
-from instar.viewer.watch import Unavailable
+from instar.viewer.rules import over_cases_rows
+from instar.viewer.watch import PATIENCE, Unavailable, Watched
+
+READING = [Finding("The findings are being read; this page looks again by itself.")]
+"""What stands in the place of findings until they are there."""
+_SHOWN = ("floor", "worst")
+"""What is said of the system's own noise."""
 
 
 def overview(viewer: Viewer, filters: Filters) -> dict[str, object]:
@@ -26,7 +35,7 @@ def overview(viewer: Viewer, filters: Filters) -> dict[str, object]:
         "canonical": address("/", filters.query("judging", "threshold")),
         "shown": shown,
         "indexes": [one["index"] for one in shown],
-        "waiting": any(not one["index"] for one in shown),
+        "waiting": any(not one["index"] or one["findings"] is READING for one in shown),
     }
 
 
@@ -46,34 +55,54 @@ def _run_card(viewer: Viewer, filters: Filters) -> Row:
         index = run.index(filters.judging if filters.judging in run.store.judgings() else DEFAULT)
     except Unavailable as error:
         return {**plain, "problem": str(error)}
-    unreadable = index.facts.filter(pl.col("status") != "ok")
     chosen = filters.query("run", "judging", "threshold")
-    noise = index.noise().to_dicts()
+    sentences = index.findings(filters.threshold, PATIENCE)
+    noise = [_noise(index, filters, row) for row in index.noise().iter_rows(named=True)]
     rows = _rate_rows(index, filters, {row["relation"]: row["floor"] for row in noise})
     return {
         **plain,
         "index": index,
         "manifest": index.manifest,
         "rows": rows,
+        "infinite": any(row["worst"] == math.inf for row in rows),
         "noise": noise,
-        "findings": index.findings(filters.threshold),
-        "violated": sum(row["violated"] for row in rows),
+        "precision": _precision(index, filters),
+        "findings": READING if sentences is None else sentences,
+        "violated": sum(row["violated"] for row in rows if row["changing"]),
         "tested": _tested(index),
-        "over_cases": index.over_cases.to_dicts(),
+        "over_cases": over_cases_rows(index, filters),
         "curves": charts.curves(index),
         "cases": index.facts.height,
-        "unreadable": unreadable.head(3).to_dicts(),
-        "unreadable_count": unreadable.height,
+        "unreadable_count": index.facts.filter(pl.col("status") != "ok").height,
         "families": _families(index, filters),
         "gallery": address("/gallery", chosen),
         "others": [
             (address("/compare", {"a": filters.run, "b": name, **filters.query("judging", "threshold")}), shown)
             for name, shown in viewer.names().items()
-            if name != filters.run and viewer.run(name).system[1] == run.system[1]
+            if name != filters.run and _comparable(index, viewer.run(name))
         ],
-        "predictions": sorted(index.predictions.items(), key=lambda item: (item[0] != "ok", item[0])),
+        "predictions": dict(sorted(index.predictions.items(), key=lambda item: (item[0] != "ok", item[0]))),
         "reasons": _reasons(index),
     }
+
+
+def _comparable(index: Index, other: Watched) -> bool:
+    """Whether a rule of the run is one of another run's, as far as that one is read."""
+    rules = {rule.id for rule in index.rules if rule.changing}
+    known, manifest = other.newest, other.manifest
+    if manifest is None or manifest.system.kind != index.manifest.system.kind:
+        return False
+    return known is None or any(rule.id in rules for rule in known.rules)
+
+
+def _precision(index: Index, filters: Filters) -> list[Row]:
+    """What people say of the violations, with the addresses of marked pairs."""
+    rows = precision_rows(index, filters)
+    for row in rows:
+        one = replace(filters, rule=row["name"] if row["by"] == "rule" else "")
+        one = replace(one, relation=row["name"] if row["by"] == "relation" else "")
+        row["links"] = {mark: address("/gallery", replace(one, mark=mark).query()) for mark in MARKS}
+    return rows
 
 
 def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None]) -> list[Row]:
@@ -90,12 +119,21 @@ def _rate_rows(index: Index, filters: Filters, floors: Mapping[str, float | None
                 "name": rule.name,
                 "words": rule.words,
                 "unit": rule.unit,
+                "changing": rule.changing,
                 "links": {state: address("/gallery", replace(of_rule, status=state).query()) for state in STATES},
                 "noisy": bool(floor) and row["threshold"] <= (floor or 0),
                 "page": address("/rule", of_rule.query(*SHARED, "rule")),
             }
         )
     return rows
+
+
+def _noise(index: Index, filters: Filters, row: Row) -> Row:
+    """The system's own noise by one relation, with the threshold that each number is nearest below."""
+    limits = index.thresholds(filters.threshold)
+    own = sorted({limits[rule.id] for rule in index.rules if rule.relation == row["relation"]})
+    above = {f"{name}_limit": next((limit for limit in own if limit > (row[name] or 0)), None) for name in _SHOWN}
+    return {**row, **above}
 
 
 def _tested(index: Index) -> list[Row]:
@@ -109,7 +147,7 @@ def _families(index: Index, filters: Filters) -> list[Row]:
     """Per family the share of cases that violate at least one of its rules, highest first; identity is none."""
     families: dict[str, list[str]] = {}
     for rule in index.rules:
-        if rule.over == "case" and rule.family != "identity":
+        if rule.changing:
             families.setdefault(rule.family, []).append(rule.id)
     rates = group_rates(index.matrix(), families, index.thresholds(filters.threshold)).sort(
         "rate", descending=True, nulls_last=True
@@ -121,9 +159,9 @@ def _families(index: Index, filters: Filters) -> list[Row]:
 
 
 def _reasons(index: Index) -> list[Row]:
-    """Why pairs have no severity, most frequent first."""
+    """Why pairs have no severity, most frequent first; those of identity count in no rate."""
     pairs = index.group().pairs
-    bare = pairs.at(pairs.status != OK)
+    bare = pairs.at((pairs.status != OK) & index.counting()[pairs.rule])
     table = (
         pl.DataFrame({"status": bare.status, "reason": bare.reason, "rule": bare.rule})
         .group_by("status", "reason")

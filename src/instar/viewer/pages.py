@@ -13,11 +13,26 @@ import polars as pl
 from starlette.exceptions import HTTPException
 
 from instar.engine import DEFAULT
+from instar.relations import relations
 from instar.report.marks import marked_pairs
+from instar.report.rebuild import is_silent, source_answer
+from instar.report.sentences import detail_words
 from instar.report.targets import target_names
-from instar.report.words import amount, distinct_names
-from instar.store import Row, Store
+from instar.report.words import amount, distinct_names, landmark_words
+from instar.spelling import nearest
+from instar.store import MOST_NOTE, Row, Store
 from instar.viewer.index import COLUMNS, OK, Index, Pairs, RuleFacts
+from instar.viewer.marks import (
+    CHOICES,
+    mark_at,
+    mark_codes,
+    mark_counts,
+    marks_of,
+    others_at,
+    pair_places,
+    unfiltered,
+    why_not,
+)
 from instar.viewer.page import Page, ShownCase, case_links
 from instar.viewer.pictures import Picture, Pictures, Side
 from instar.viewer.query import ALL, SORTS, STATES, Filters, Matches, address, matches
@@ -39,6 +54,8 @@ class Viewer:
     runs: tuple[Watched, ...]
     pictures: Pictures = field(default_factory=Pictures)
     pages: Mapping[str, Page] = field(default_factory=dict)
+    token: str = ""
+    """What a request that marks a pair must bring; empty where none can."""
 
     def run(self, name: str) -> Watched:
         """The run that addresses call so; without a name the first one."""
@@ -56,9 +73,11 @@ class Viewer:
         return self.run(filters.run).index(filters.judging)
 
     def names(self) -> dict[str, str]:
-        """What runs are called on pages, by their names in addresses: by system, and by folder where that is not
+        """What runs are called on pages, by their names in addresses: by their own or their
+        system's, and by folder where that is not
         enough."""
-        names = distinct_names([run.system[0] for run in self.runs], [run.name for run in self.runs])
+        called = [manifest.called if (manifest := run.manifest) else "" for run in self.runs]
+        names = distinct_names(called, [run.name for run in self.runs])
         return {run.name: name for run, name in zip(self.runs, names, strict=True)}
 
 
@@ -71,7 +90,7 @@ def picture(viewer: Viewer, filters: Filters, name: str, side: Side, width: int)
     verdict = None
     if filters.rule:
         known = known_rule(index, filters.rule)
-        verdict = _verdict(index, filters.group, number, known)
+        verdict = verdict_of(index, filters.group, number, known)
         if verdict is None:
             raise HTTPException(404, "this case has no verdict under this rule")
         if verdict["severity"] is None and side == "source":
@@ -95,11 +114,14 @@ def known_rule(index: Index, name: str) -> RuleFacts:
     """The rule of that id."""
     rule = next((rule for rule in index.rules if rule.id == name), None)
     if rule is None:
-        raise HTTPException(404, f"this run has no rule {name!r}")
+        raise HTTPException(
+            404, f"This run has no rule {name!r}{nearest(name, [each.id for each in index.rules]) or '.'}"
+        )
     return rule
 
 
-def _verdict(index: Index, group: str, number: int, rule: RuleFacts) -> Row | None:
+def verdict_of(index: Index, group: str, number: int, rule: RuleFacts) -> Row | None:
+    """The verdict of a rule on a case, in words; None where there is none."""
     pairs = index.group(group).pairs
     first, last = np.searchsorted(pairs.case, [number, number + 1])
     at = first + np.flatnonzero(pairs.rule[first:last] == index.rules.index(rule))
@@ -136,6 +158,7 @@ def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 
     return {
         **verdict,
         "marked": None,
+        "mark": None,
         "about": "",
         "name": rule.name,
         "words": rule.words,
@@ -155,7 +178,7 @@ def _sides(drawn: Row, judged: bool) -> dict[str, str]:
     return {"source": source, "follow_up": follow_up if judged else ""}
 
 
-def _worded(viewer: Viewer, filters: Filters, index: Index, pairs: Pairs, places: Places) -> list[Row]:
+def worded(viewer: Viewer, filters: Filters, index: Index, pairs: Pairs, places: Places) -> list[Row]:
     """Pairs with what they are about by name, and their captions where a system answers in words; their pictures will
     be asked for next."""
     cards = [card(index, filters, pairs, int(at)) for at in places]
@@ -163,7 +186,11 @@ def _worded(viewer: Viewer, filters: Filters, index: Index, pairs: Pairs, places
     viewer.pictures.expect(store, [each["case"] for each in cards])
     marked = marked_pairs(store, cards, index.judging)
     named = _target_words(index, cards) if len(index.verdicts) <= MOST_NAMED else [""] * len(cards)
-    return [{**each, "marked": pair, "about": name} for each, pair, name in zip(cards, marked, named, strict=True)]
+    marks = marks_of(store)
+    return [
+        {**each, "marked": pair, "about": name, "mark": mark_at(marks, each)}
+        for each, pair, name in zip(cards, marked, named, strict=True)
+    ]
 
 
 def _target_words(index: Index, cards: Sequence[Row]) -> list[str]:
@@ -182,7 +209,7 @@ def gallery(viewer: Viewer, filters: Filters) -> dict[str, object]:
     pages = max(1, -(-len(matching) // PAGE))
     filters = replace(filters, page=min(filters.page, pages))
     first = (filters.page - 1) * PAGE
-    cards = _worded(viewer, filters, index, matching.pairs, matching.order[first : first + PAGE])
+    cards = worded(viewer, filters, index, matching.pairs, matching.order[first : first + PAGE])
     return {
         "filters": filters,
         "canonical": address("/gallery", filters.query()),
@@ -195,6 +222,7 @@ def gallery(viewer: Viewer, filters: Filters) -> dict[str, object]:
         "form": _form(index),
         "chips": _chips(index, filters),
         "states": _states(filters, matching),
+        "marking": marking(viewer, index, filters, matching),
         "loosened": _loosened(index, filters) if not len(matching) else [],
         "waiting": False,
         "links": {
@@ -204,6 +232,25 @@ def gallery(viewer: Viewer, filters: Filters) -> dict[str, object]:
         },
         "mixed": len({index.rules[r].threshold for r in np.unique(matching.pairs.rule[matching.order])}) > 1,
         "clear": address("/gallery", filters.query("run")),
+    }
+
+
+def marking(viewer: Viewer, index: Index, filters: Filters, matching: Matches | None = None) -> dict[str, object]:
+    """What a page needs to mark pairs; in a gallery also how many pairs have each mark, and the address of each."""
+    run, links = viewer.run(filters.run), []
+    if matching is not None:
+        wider = matches(index, unfiltered(filters)) if filters.mark else matching
+        counts = mark_counts(mark_codes(index, wider.pairs)[wider.order])
+        addresses = {name: replace(filters, mark=name, page=1).query() for name in (*counts, "")}
+        totals = {**counts, "": len(wider)}
+        links = [(name, totals[name], address("/gallery", query)) for name, query in addresses.items()]
+    return {
+        "why": why_not(run.store, viewer.token),
+        "token": viewer.token,
+        "run": filters.run,
+        "judging": index.judging,
+        "links": links,
+        "most": MOST_NOTE,
     }
 
 
@@ -217,23 +264,31 @@ def _form(index: Index) -> dict[str, object]:
         "rules": [(rule.id, rule.name) for rule in per_case],
         "families": sorted({rule.family for rule in per_case}),
         "relations": sorted({rule.relation for rule in per_case}),
-        "groups": index.groups,
+        "groups": [(name, landmark_words(name)) for name in index.groups],
         "kinds": [kind for kind in index.kinds if kind],
         "slices": slices,
         "judgings": index.judgings,
         "sorts": SORTS,
         "statuses": [*STATES, *index.statuses[3:], ALL],
+        "marks": CHOICES,
     }
+
+
+_FILTERS = {"q": "case contains", "group": "part"}
+"""What filters are called on the page, where that is not their name in the address."""
 
 
 def _chips(index: Index, filters: Filters) -> list[tuple[str, str, str]]:
     """The filters that are on, each with the address without it."""
-    words = {"q": "case contains", "group": "part"}
     active = filters.active()
     if filters.judging != DEFAULT:
         active["judging"] = filters.judging
     return [
-        (words.get(name, name), value, address("/gallery", filters.without(name).query()))
+        (
+            _FILTERS.get(name, name),
+            landmark_words(value) if name == "group" else value,
+            address("/gallery", filters.without(name).query()),
+        )
         for name, value in active.items()
     ]
 
@@ -258,7 +313,7 @@ def _loosened(index: Index, filters: Filters) -> list[tuple[str, str, int, str]]
     if filters.status != ALL:
         less["status", filters.status] = replace(filters, status=ALL, page=1)
     rows = [
-        (name, value, len(matches(index, wider)), address("/gallery", wider.query()))
+        (_FILTERS.get(name, name), value, len(matches(index, wider)), address("/gallery", wider.query()))
         for (name, value), wider in less.items()
     ]
     return sorted((row for row in rows if row[2]), key=lambda row: -row[2])
@@ -272,12 +327,15 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, o
     index = viewer.index(filters)
     number, facts = index.case_number(name), index.case_facts(name)
     if number is None:
-        raise HTTPException(404, f"there is no case {name!r} in this run")
+        raise HTTPException(404, f"There is no case {name!r} in this run.")
     group = index.group(filters.group)
     first, last = np.searchsorted(group.pairs.case, [number, number + 1])
     of_case = group.by_severity[(group.by_severity >= first) & (group.by_severity < last)]
-    cards = _worded(viewer, filters, index, group.pairs, of_case)
-    violated, others = ([each for each in cards if each["violated"] is hit] for hit in (True, False))
+    cards = worded(viewer, filters, index, group.pairs, of_case)
+    changing = {rule.id for rule, counts in zip(index.rules, index.counting().tolist(), strict=True) if counts}
+    violated, others = (
+        [each for each in cards if each["rule"] in changing and each["violated"] is hit] for hit in (True, False)
+    )
     viewer.pictures.expect(viewer.run(filters.run).store, [name])
     chosen = next((each for each in cards if each["rule"] == shown), None)
     rule, target = (chosen["rule"], chosen["target"]) if chosen else ("", "")
@@ -292,17 +350,55 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, o
         "properties": _properties(facts),
         "violated": violated,
         "others": others,
-        "counts": Counter("kept" if each["judged"] else each["status"] for each in others),
+        "unchanged": [each for each in cards if each["rule"] not in changing],
+        "counts": Counter(
+            "kept" if each["judged"] else each["status"] if each["status"] in STATES else "failed" for each in others
+        ),
         "large": large,
         "waiting": False,
         "canonical": address("/case", {**filters.query(), "case": name, "shown": rule}),
         "alone": address("/case", {**filters.query(), "case": name}),
         "source": address("/picture", {**drawn, "side": "source"}),
-        "measures": _measures(viewer.run(filters.run).store, index, chosen) if chosen else [],
+        "details": _details(viewer.run(filters.run).store, index, chosen) if chosen else [],
+        "answer": _answer_words(index, name),
+        "marking": {**marking(viewer, index, filters), **_pair_links(index, filters, number, rule, chosen)},
         "links": case_links(viewer.pages, ShownCase(index, filters, name, rule, target)),
         "back": address("/gallery", filters.query()),
         **neighbours(index, filters, number, "/case", chosen is not None),
     }
+
+
+def _answer_words(index: Index, name: str) -> str:
+    """What is to be seen of the answer to a case's source, or what it says in words."""
+    answer = source_answer(index.run, name, judging=index.judging)
+    if answer is None:
+        return "source; the system gave no answer to it"
+    if answer.says() is not None:
+        return f"source; the answer to it: {answer.says() or 'no words'}"
+    return "source; nothing was found in it" if is_silent(answer) else "source, with the answer to it"
+
+
+def _pair_links(index: Index, filters: Filters, number: int, rule: str, shown: Row | None) -> dict[str, object]:
+    """The pairs before and after the one that is shown, and marks of it that are about other targets."""
+    if shown is None:
+        return {}
+    matching = matches(index, unfiltered(filters))
+    pairs, rules = matching.pairs, [each.id for each in index.rules]
+    here = np.flatnonzero((pairs.case == number) & (pairs.rule == rules.index(rule)))
+    at, among, *around = pair_places(matching.order, mark_codes(index, pairs), filters, int(here[0]))
+    links = [
+        ""
+        if place is None
+        else address(
+            "/case",
+            {**filters.query(), "case": index.cases[int(pairs.case[place])], "shown": rules[int(pairs.rule[place])]},
+        )
+        for place in around
+    ]
+    others = others_at(marks_of(index.run.store), shown)
+    names = _target_words(index, [{**shown, "target": mark.target} for mark in others])
+    words = [(mark, name or mark.target) for mark, name in zip(others, names, strict=True)]
+    return {"place": at, "among": among, "previous": links[0], "next": links[1], "others": words}
 
 
 def _properties(facts: Row | None) -> list[tuple[str, str]]:
@@ -319,16 +415,13 @@ def _properties(facts: Row | None) -> list[tuple[str, str]]:
     return [*rows, ("path", facts["path"] or "none: in memory, or recorded elsewhere")]
 
 
-def _measures(store: Store, index: Index, shown: Row) -> list[tuple[str, str]]:
-    """What else was measured for a verdict, with the words of its relation."""
+def _details(store: Store, index: Index, shown: Row) -> list[str]:
+    """What else was measured for a verdict, in the words of its relation."""
     same = pl.all_horizontal(pl.col(name) == shown[name] for name in ("case", "rule", "target"))
     rows = store.read(store.verdict_table(index.judging), dict.fromkeys(COLUMNS, pl.String), where=same)
-    measured = rows.row(-1, named=True) if rows.height else {}
-    return [
-        (name, f"{value:.4g}" if isinstance(value, float) else str(value))
-        for name, value in measured.items()
-        if name not in COLUMNS and value is not None
-    ]
+    if rows.is_empty():
+        return []
+    return detail_words(relations()[known_rule(index, shown["rule"]).relation], rows.row(-1, named=True))
 
 
 def neighbours(index: Index, filters: Filters, number: int, path: str, shown: bool) -> dict[str, object]:

@@ -74,7 +74,8 @@ class _OneCase(Store):
 class Pictures:
     """Draws, and remembers what it drew as far as that stays within bounds."""
 
-    def __init__(self) -> None:
+    def __init__(self, worded: Callable[[str], str] = str) -> None:
+        self._worded = worded
         self._drawn: OrderedDict[tuple[object, ...], Picture] = OrderedDict()
         self._bytes = 0
         self._cases: OrderedDict[tuple[str, str, str], _OneCase] = OrderedDict()
@@ -130,7 +131,7 @@ class Pictures:
                 except _NOT_DRAWN as error:
                     sides = {"source": _reason(error), "follow-up": _reason(error)}
                 for name, made in sides.items():
-                    fresh = plate(made, width) if isinstance(made, str) else _encoded(made, name, width)
+                    fresh = plate(self._worded(made), width) if isinstance(made, str) else _encoded(made, name, width)
                     self._hold((*key, width, name), fresh)
                     picture = fresh if name == side else picture
         with self._lock:

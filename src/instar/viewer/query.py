@@ -14,6 +14,7 @@ import polars as pl
 from instar.engine import DEFAULT
 from instar.store import Row
 from instar.viewer.index import FAILED, NOT_APPLICABLE, NOTHING_FOUND, OK, Bools, Index, Pairs
+from instar.viewer.marks import chosen_mask, mark_codes
 from instar.viewer.turns import in_turn
 
 STATES = ("violated", "kept", "nothing found", "not applicable", "failed")
@@ -25,8 +26,9 @@ SORTS = {
     "least": "severity, least first",
     "case": "case",
     "rule": "rule",
+    "chance": "chance: what is marked first speaks for all",
 }
-FILTERING = ("rule", "family", "relation", "group", "kind", "slice", "q")
+FILTERING = ("rule", "family", "relation", "group", "kind", "slice", "mark", "q")
 """The filters besides the state that narrow what matches, as their chips name them."""
 
 
@@ -47,6 +49,7 @@ class Filters:
     status: str = VIOLATED
     kind: str = ""
     slice: str = ""
+    mark: str = ""
     q: str = ""
     sort: str = ""
     page: int = 1
@@ -59,7 +62,7 @@ class Filters:
         return cls(
             run=query.get("run", ""),
             judging=query.get("judging") or DEFAULT,
-            threshold=_threshold(query.get("threshold", "")),
+            threshold=threshold_of(query.get("threshold", "")),
             status=query.get("status", "").strip() or VIOLATED,
             page=max(1, whole(query.get("page"), 1)),
             **texts,
@@ -93,7 +96,8 @@ def whole(text: str | None, otherwise: int) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else otherwise
 
 
-def _threshold(text: str) -> float | None:
+def threshold_of(text: str) -> float | None:
+    """A threshold as somebody wrote it; None where it is none."""
     try:
         value = math.inf if text.strip() == "∞" else float(text.strip().replace(",", "."))
     except ValueError:
@@ -129,6 +133,9 @@ def matches(index: Index, filters: Filters) -> Matches:
         there = there & (_status(index, pairs, filters.status) if wanted is None else wanted)
     if filters.sort == "case":
         order = np.flatnonzero(there)
+    elif filters.sort == "chance":
+        order = np.random.default_rng(0).permutation(len(pairs))
+        order = order[there[order]]
     elif filters.sort == "rule":
         places = np.flatnonzero(there)
         order = places[np.argsort(pairs.rule[places], kind="stable")]
@@ -165,12 +172,14 @@ def _status(index: Index, pairs: Pairs, status: str) -> Bools:
 
 
 def _mask(index: Index, pairs: Pairs, filters: Filters) -> Bools:
+    """Which pairs match, whatever their state. Identity's count in no rate, and match where they are asked for."""
     rules = np.array(
         [
             (not filters.rule or filters.rule in (rule.id, rule.name))
             and (not filters.family or rule.family == filters.family)
             and (not filters.relation or rule.relation == filters.relation)
-            for rule in index.rules
+            and bool(counts or filters.rule or filters.family == "identity")
+            for rule, counts in zip(index.rules, index.counting().tolist(), strict=True)
         ],
         bool,
     )
@@ -188,4 +197,6 @@ def _mask(index: Index, pairs: Pairs, filters: Filters) -> Bools:
         there &= cases[pairs.case]
     if filters.kind:
         there &= pairs.kind == (index.kinds.index(filters.kind) if filters.kind in index.kinds else -1)
+    if filters.mark:
+        there &= chosen_mask(mark_codes(index, pairs), filters.mark)
     return there

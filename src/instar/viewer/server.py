@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
+from instar.remote import address_in
 from instar.store import NoRun
 from instar.viewer.app import application
 
@@ -25,11 +26,14 @@ def serve(
     port: int = 0,
     browser: bool = True,
     dataset: str | Path | None = None,
+    worded: Callable[[str], str] = str,
+    read_only: bool = False,
     say: Callable[[str], object] = _say,
 ) -> None:
-    """Show runs in the browser until Ctrl-C. Port 0 is any that is free; nothing outside this machine can connect."""
+    """Show runs in the browser until Ctrl-C. Port 0 is any that is free; nothing outside this machine can connect. With
+    `read_only` pairs cannot be marked."""
     for folder in folders:
-        if not Path(folder).is_dir():
+        if not Path(folder).is_dir() and address_in(folder) is None:
             raise NoRun(f"{folder}: there is no such run folder")
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -44,7 +48,7 @@ def serve(
         port = bound.getsockname()[1]
         address = f"http://127.0.0.1:{port}/"
         config = uvicorn.Config(
-            application(folders, port=port, dataset=dataset),
+            application(folders, port=port, dataset=dataset, worded=worded, read_only=read_only),
             log_level="error",
             access_log=False,
             server_header=False,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import polars as pl
 
-from instar.analysis.extent import Extent
 from instar.engine import DEFAULT
+from instar.engine.extent import Extent
 from instar.files import storable
-from instar.store import NoRun, Store
+from instar.store import Manifest, NoRun, Store
 from instar.viewer.index import Index, build
 
 EVERY = 2.0
@@ -77,13 +77,12 @@ class Watched:
         self._ready = threading.Event()
 
     @property
-    def system(self) -> tuple[str, str]:
-        """The name of the system, and what kind of output it answers with; empty where that is not known."""
+    def manifest(self) -> Manifest | None:
+        """What the run is; None where that is not known."""
         try:
-            system = (self.newest.manifest if self.newest else self.store.manifest()).system
-            return system.name, system.kind
+            return self.newest.manifest if self.newest else self.store.manifest()
         except (OSError, KeyError):
-            return "", ""
+            return None
 
     @property
     def newest(self) -> Index | None:
@@ -131,13 +130,15 @@ class Watched:
             with self._building:
                 there = [DEFAULT, *(name for name in self.store.judgings() if name in self._indexes)]
                 self._indexes = {name: _built(self.store, name) for name in there}
+            self._state, self.problem = state, ""
+            self._swapped()
+            for index in self._indexes.values():
+                index.complete()
         except NoRun as error:
             return self._failed(str(error))
         except Exception as error:  # a folder can hold anything, and the thread that looks must go on looking
             log.debug("%s", self.store.folder, exc_info=True)
             return self._failed(f"{self.store.folder} cannot be read: {type(error).__name__}: {error}")
-        self._state, self.problem = state, ""
-        self._swapped()
         return True
 
     def _rejudged(self, index: Index) -> bool:
@@ -160,7 +161,8 @@ class Watched:
     def index(self, judging: str = DEFAULT) -> Index:
         """The newest index of a judging. Raises `Unavailable` where there is none (yet)."""
         if not self.store.exists:
-            raise Unavailable(f"{self.store.folder} holds no run: it was moved or deleted, or nothing was written yet")
+            why = self.store.place.instead() or "it was moved or deleted, or nothing was written yet"
+            raise Unavailable(f"{self.store.folder} holds no run: {why}")
         self._ready.wait(PATIENCE)
         if judging not in self._indexes and judging != DEFAULT and judging in self.store.judgings():
             self._another(judging)

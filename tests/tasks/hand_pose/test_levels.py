@@ -88,6 +88,16 @@ def test_a_rising_f1_does_not_pass() -> None:
     assert judged(correlation, [5, 10, 15], measure="tp")["severity"] == 0, "of other columns nothing is known"
 
 
+def test_what_was_nothing_cannot_fall() -> None:
+    """A system that found no hand, and one behind a disc by chance, was said to lose nothing and to violate TC1."""
+    for hits in ([0, 0, 0], [2, 0, 0]):
+        nothing = judged(correlation, hits, first=0)
+        assert nothing["severity"] is None and "nothing to lose" in str(nothing["reason"])
+    assert judged(correlation, [0, 0, 0], first=0, direction="either")["severity"] == 0.9, "as the paper has it"
+    assert judged(correlation, [0, 0, 2], first=0)["severity"] > 1, "it finds more, the less is to be seen"
+    assert judged(correlation, [1, 1, 1], first=1)["severity"] == 0.9
+
+
 def test_what_is_lost_is_relative_to_what_there_was() -> None:
     """F1 of 1 in 20 right is 2 / 21: to lose all of it is no small loss."""
     little = judged(degradation, [0], first=1)
@@ -110,7 +120,7 @@ def test_numbers_are_in_json_and_tables(run: instar.Run) -> None:
     assert printed is not None and printed.frames["over_cases"].height == 13
     cells = {row[0]: row[2] for row in printed.tables[-1].rows}
     assert "r = -" in cells["TC1 landmarks covered"] and "ρ = -1.00" in cells["TC1 landmarks covered"]
-    assert "lost (95 %:" in cells["TC2 thumb covered"]
+    assert "lost (95\u00a0%:" in cells["TC2 thumb covered"]
 
 
 def test_a_system_that_finds_more_the_more_is_covered(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import instar
 from instar.cli import main
 from instar.report import write_report
 from instar.report.chart import printed
+from instar.report.export import _markdown
 from instar.report.page import Report, make_report, page
 from instar.report.panels import Choice, PanelContent, TaskTables
 from instar.report.section import Section
@@ -25,7 +26,7 @@ from instar.suites import suites
 from instar.tasks.hand_pose.analysis import hand_frames
 from instar.tasks.hand_pose.panel import PANELS
 from tests.missing import module
-from tests.perfect.test_hand_pose import afraid_of_the_dark, data, mean_hand, seeing
+from tests.perfect.test_hand_pose import afraid_of_the_dark, data, known, mean_hand, seeing
 
 RULES = [
     *(f"discs({n})" for n in range(1, 22)),
@@ -36,6 +37,8 @@ RULES = [
     "motion(20, 90)",
     "motion(20, 45)",
 ]
+
+OF_ONE = ["hands-response", "hands-tests", "hands-pck", "hands-fingers"]
 
 
 def ran(system: Callable[[np.ndarray], instar.Poses], out: Path, rules: list[str] = RULES, **how: Any) -> instar.Run:
@@ -122,21 +125,15 @@ def test_the_numbers_are_those_of_the_analysis(report: Report, fearful: instar.R
     assert figures["hands-response"].tables["completed"]["n"].to_list() == [5, 9, 13, 17, 21]
 
 
-def test_every_figure_can_be_drawn(report: Report, fearful: instar.Run, other: instar.Run) -> None:
+def test_the_figures_of_one_run_and_of_several(report: Report, fearful: instar.Run, other: instar.Run) -> None:
+    """That those of one run can be drawn is shown where its report writes them."""
     convert = module("vl_convert")
     section = report.runs[0].parts[0].section
     both = compared([fearful, other], ["fearful", "seeing"], section, "default")
     assert both is not None
-    charts = [*panel_of(report).charts, *both.charts]
-    assert [chart.name for chart in charts] == [
-        "hands-response",
-        "hands-tests",
-        "hands-pck",
-        "hands-fingers",
-        "hands-compared",
-        "hands-purposes",
-    ]
-    for chart in charts:
+    assert [chart.name for chart in panel_of(report).charts] == OF_ONE
+    assert [chart.name for chart in both.charts] == ["hands-compared", "hands-purposes"]
+    for chart in both.charts:
         svg = convert.vegalite_to_svg(printed(chart), vl_version=convert.get_vegalite_versions()[-1])
         assert svg.count("<path") > 10, chart.name
 
@@ -152,19 +149,21 @@ def test_several_runs_beside_each_other(report: Report, fearful: instar.Run, oth
     assert len(dark) == 7
 
 
-def test_a_report_of_several_runs_compares_them(fearful: instar.Run, other: instar.Run, tmp_path: Path) -> None:
+def test_a_report_of_several_runs_compares_them(fearful: instar.Run, other: instar.Run) -> None:
     module("vl_convert")
-    write_report([fearful, other], tmp_path / "both.html", formats=("html", "md", "svg"), images=0)
-    html, text = ((tmp_path / f"both.{kind}").read_text("utf-8") for kind in ("html", "md"))
+    both = make_report([fearful, other], images=0)
+    html, text = page(both), "\n".join(_markdown(both, "figures", "svg"))
     assert "Which one for what" in html and 'data-figure="comparison-accuracy-hands-purposes"' in html
     assert "Which one for what" in text and "prefer tests.perfect.test_hand_pose:seeing" in text.replace("\\", "")
-    assert (tmp_path / "both-figures" / "accuracy-hands_compared.svg").is_file()
 
 
 def test_a_report_in_every_format(fearful: instar.Run, tmp_path: Path) -> None:
     module("vl_convert")
     files = write_report([fearful], tmp_path / "hands.html", formats=("html", "md", "svg"), images=0)
     assert {path.name for path in files} >= {"hands.html", "hands.md", "accuracy-hands_response.svg"}
+    for name in OF_ONE:
+        drawn = tmp_path / "hands-figures" / f"accuracy-{name.replace('-', '_', 1)}.svg"
+        assert drawn.read_text("utf-8").count("<path") > 10, name
     text = (tmp_path / "hands.md").read_text("utf-8")
     assert "How well it finds hands" in text and "It loses dark hands" in text
 
@@ -256,6 +255,27 @@ def test_what_is_printed_of_a_run(fearful: instar.Run) -> None:
     assert {name: len(frame) for name, frame in printed.frames.items()} == {
         name: len(frame) for name, frame in hand_frames(fearful).items()
     }
+
+
+def test_a_score_that_falls_just_below_the_confidence_is_missing_and_the_caption_says_why(tmp_path: Path) -> None:
+    """A rule allows a margin and calls nothing lost; who cuts at 0.5 misses the hand: both numbers are right."""
+
+    def wavering(pixels: np.ndarray) -> instar.Poses:
+        dark = np.percentile(pixels, 99) < 60
+        return instar.Poses.from_array(known(pixels)[0], skeleton="hand-21", scores=[0.4998 if dark else 0.501])
+
+    run = instar.run(wavering, "gamma(5)", data(count=2), out=tmp_path, workers=0)
+    assert run.rates(0.5)["violated"].to_list() == [0]
+    printed = tables_of(run)
+    assert printed is not None and "with a score of at least 0.5 is missing" in printed.before[0]
+    costs = next(table for table in printed.tables if table.heads[0] == "test case")
+    assert costs.rows[1][2].startswith("0.0"), "F1: both hands are below 0.5"
+    assert "a hand that scores less than 0.5 is missing" in costs.caption and "only below 0.3" in costs.caption
+
+
+def test_where_the_rules_have_no_margin_the_caption_is_silent_about_it(fearful: instar.Run) -> None:
+    printed = tables_of(fearful)
+    assert printed is not None and not any("margin" in table.caption for table in printed.tables)
 
 
 def test_what_is_printed_of_several_runs(fearful: instar.Run, other: instar.Run) -> None:

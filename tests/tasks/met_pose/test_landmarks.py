@@ -13,7 +13,7 @@ import pytest
 import instar
 from instar import Poses, Run
 from instar.skeleton import Skeleton, skeleton
-from instar.store import Store
+from instar.store import Piece, Store, pieces
 from instar.suites import Suite
 from instar.tasks.met_pose import landmarks
 from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
@@ -231,8 +231,8 @@ def test_a_landmark_alone_has_the_severity_of_its_verdict(shaken: instar.Run, op
 def test_pieces_give_the_same_table_as_the_whole(shaken: instar.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = landmark_table(shaken, grid=(0.01, 0.2))
 
-    def one_by_one(store: Store) -> Iterator[pl.Expr]:
-        return (pl.col("case") == case for case in store.cases(["case"])["case"])
+    def one_by_one(store: Store) -> Iterator[Piece]:
+        return pieces(store, pl.lit(1), 1)
 
     monkeypatch.setattr(landmarks, "chunks", one_by_one)
     assert landmark_table(shaken, grid=(0.01, 0.2)).equals(whole)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import polars as pl
 import pytest
 
@@ -49,6 +52,27 @@ def test_cases_by_the_number_of_violated_rules(annotated: Run) -> None:
     assert content.frames["poses"].equals(annotated.violated_counts("poses"))
 
 
+def test_cases_that_were_judged_under_fewer_rules_are_counted(annotated: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case that few rules apply to looks as if it kept the others."""
+    made = PANELS["violated-counts"].tables
+    assert made is not None
+    whole = annotated.severities()
+    severity = whole.severity.copy()
+    severity[whole.rules.index("gamma(0.5) => poses"), 0] = np.nan
+    partly = replace(whole, severity=severity)
+    for matrix, words in (
+        (whole, []),
+        (
+            partly,
+            ["poses: 1 of 4 cases was not judged under all 2 rules, but under 1 of them, and can violate no more"],
+        ),
+    ):
+        monkeypatch.setattr(Run, "severities", lambda *_, matrix=matrix: matrix)
+        content = made([annotated], "default", 0.05)
+        assert content is not None
+        assert [note.removesuffix(" than these.") for note in content.after] == words
+
+
 def grid() -> tuple[float, ...]:
     return instar.rule("identity").for_output("poses").relation.relation.grid
 
@@ -74,7 +98,7 @@ def test_the_landmarks_that_stray_most_often_come_first(annotated: Run) -> None:
     assert content is not None
     (table,) = content.tables
     expected = landmark_table(annotated, grid=(0.2,)).filter(pl.col("rule").is_null()).drop_nulls("rate")
-    rates = dict(expected.select("landmark", "rate").iter_rows())
+    rates = {name.replace("_", " "): rate for name, rate in expected.select("landmark", "rate").iter_rows()}
     shown = [rates[row[0]] for row in table.rows]
     assert shown == sorted(rates.values(), reverse=True)
     assert table.caption == (

@@ -14,11 +14,16 @@ import typer
 from typer.testing import CliRunner
 
 import instar
+from instar.analysis.precision import precision
 from instar.image import read_image
 from instar.pool import read_pool
 from instar.registry import every
+from instar.report.mark_files import Imported, import_marks
+from instar.store import add_marks, new_mark, stored_marks
 from instar.tasks.meta_ic.commands import captions, pool
 from tests.tasks.meta_ic.test_marks import recorded_run
+
+PASTE = "recorded(paste) => objects"
 
 
 def printed(app: typer.Typer, *arguments: object) -> str:
@@ -131,59 +136,53 @@ def refused(app: typer.Typer, *arguments: object) -> str:
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_precision_of_marked_pairs(run: instar.Run, tmp_path: Path, delimiter: str) -> None:
-    """By relation and change, also where a spreadsheet saved the file with another sign between its cells."""
+def test_marked_pairs_become_marks_of_the_run(run: instar.Run, tmp_path: Path, delimiter: str) -> None:
+    """There is one way to count them: `instar marks` reads what people wrote into is_error and comment, also where a
+    spreadsheet saved the file with another sign between its cells."""
     out = tmp_path / "out"
     printed(captions, "suspicious", run.folder, "--out", out)
     rows = mark(out / "pairs.csv", {"a": "TRUE", "c": "no"}, delimiter)
     assert {row["case"]: row["relations"] for row in rows} == {"a": "objects", "c": "objects"}
-    table = json.loads(printed(captions, "precision", out, "--json"))
-    assert table[0] == {
-        **{"by": "all", "name": "all", "pairs": 2, "marked": 2, "errors": 1, "precision": 0.5},
-        "low": pytest.approx(0.0945, abs=1e-4),
-        "high": pytest.approx(0.9055, abs=1e-4),
-    }
-    assert {(row["by"], row["pairs"], row["errors"]) for row in table[1:]} >= {("relation", 2, 1)}
-    text = unwrapped(printed(captions, "precision", out / "pairs.csv"))
-    assert "all 2 2 1 50.0 % (9–91)" in text.replace("\xa0", " ")
-    assert "the marked ones are of 2 images" in text and "are marked." not in text
+    assert import_marks(run, out / "pairs.csv") == Imported(new=2, replaced=0, same=0, empty=0)
+    (every, *_) = precision(run).to_dicts()
+    assert (every["violated"], every["real"], every["false_alarm"], every["precision"]) == (2, 1, 1, 0.5)
 
 
-def test_pairs_that_nobody_marked_are_not_counted(run: instar.Run, tmp_path: Path) -> None:
-    """The first of a file are the worst: they do not speak for the others."""
+def test_a_pair_that_breaks_both_relations_is_marked_under_both(run: instar.Run, tmp_path: Path) -> None:
+    """A line of pairs.csv stands for one pair of captions, whichever relations it breaks."""
     out = tmp_path / "out"
     printed(captions, "suspicious", run.folder, "--out", out)
-    assert "2 pairs, and none is marked: write true or false" in refused(captions, "precision", out)
+    rows = mark(out / "pairs.csv", {"a": "yes"})
+    text = (out / "pairs.csv").read_text("utf-8").replace(",objects,", ',"numbers, objects",')
+    (out / "pairs.csv").write_text(text, "utf-8")
+    assert import_marks(run, out / "pairs.csv").new == 2 and rows
+    assert {rule for _, rule, _ in stored_marks(run.store)} == {
+        "recorded(paste) => objects",
+        "recorded(paste) => numbers",
+    }
+
+
+def test_marks_of_the_run_stand_in_the_pairs(run: instar.Run, tmp_path: Path) -> None:
+    """Who marked pairs in the viewer finds the marks in pairs.csv, and what the file says goes before them."""
+    add_marks(run.store, {made.key: made for made in [new_mark("a", PASTE, "whole", "false alarm", "a statue")]})
+    out = tmp_path / "out"
+    printed(captions, "suspicious", run.folder, "--out", out)
     with (out / "pairs.csv").open(encoding="utf-8-sig", newline="") as file:
-        first = next(csv.DictReader(file))["case"]
-    mark(out / "pairs.csv", {first: "1"})
-    text = unwrapped(printed(captions, "precision", out))
-    assert "1 of 2 pairs is marked." in text and "they do not speak for the others" in text
+        cells = {row["case"]: (row["is_error"], row["comment"]) for row in csv.DictReader(file)}
+    assert cells == {"a": ("false", "a statue"), "c": ("", "")}
 
 
 def test_bad_marks_are_told_with_their_lines(run: instar.Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     printed(captions, "suspicious", run.folder, "--out", out)
     mark(out / "pairs.csv", {"a": "maybe", "c": "yes"})
-    told = refused(captions, "precision", out)
-    assert "1 mark in is_error that cannot be read: line " in told and "'maybe'. Allowed are true, yes or 1" in told
-    (out / "pairs.csv").write_text("something,else\n1,2\n", "utf-8")
-    assert "has no column pair, case, rule, is_error" in refused(captions, "precision", out)
-
-
-def test_a_folder_without_pairs_says_what_writes_them(run: instar.Run) -> None:
-    assert "there is no" in refused(captions, "precision", run.folder)
-    assert "`instar captions suspicious` writes" in refused(captions, "precision", run.folder / "nowhere.csv")
-
-
-def test_a_pair_counts_once(run: instar.Run, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    printed(captions, "suspicious", run.folder, "--out", out)
-    file = out / "pairs.csv"
-    mark(file, {"a": "yes", "c": "yes"})
-    lines = file.read_text("utf-8").splitlines(keepends=True)
-    file.write_text("".join([*lines, lines[1]]), "utf-8")
-    assert "in line 2 and in line 4; a pair counts once" in refused(captions, "precision", out)
+    message = refused(captions, "suspicious", run.folder, "--out", out)
+    assert (
+        "1 mark in is_error that cannot be read: line " in message and "'maybe'. Allowed are true, yes or 1" in message
+    )
+    with pytest.raises(ValueError, match=r"line \d: 'maybe' is no mark; allowed are real, false alarm, unclear, true"):
+        import_marks(run, out / "pairs.csv")
+    assert not stored_marks(run.store)
 
 
 def test_marks_are_kept_when_the_pairs_are_written_again(run: instar.Run, tmp_path: Path) -> None:
@@ -193,10 +192,9 @@ def test_marks_are_kept_when_the_pairs_are_written_again(run: instar.Run, tmp_pa
     mark(out / "pairs.csv", {"a": "yes", "c": "no"})
     text = printed(captions, "suspicious", run.folder, "--out", out)
     assert "keeps what was written into 2 pairs" in unwrapped(text)
-    assert json.loads(printed(captions, "precision", out, "--json"))[0]["errors"] == 1
     before = (out / "pairs.csv").read_bytes()
-    told = refused(captions, "suspicious", run.folder, "--out", out, "--threshold", 99)
-    assert "has 2 marked pairs that would not be in it any more" in told
+    message = refused(captions, "suspicious", run.folder, "--out", out, "--threshold", 99)
+    assert "has 2 marked pairs that would not be in it any more" in message
     assert (out / "pairs.csv").read_bytes() == before
 
 

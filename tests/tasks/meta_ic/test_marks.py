@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import instar
 from instar.relations import Mark, segments
 from instar.report import write_report
-from instar.report.marks import marked_pairs
+from instar.report.marks import marked_pairs, roles_of
+from instar.tasks.meta_ic.analysis import caption_notes
 from instar.tasks.meta_ic.labels import label_problems
 from instar.tasks.meta_ic.panel import PANELS
 from instar.tasks.meta_ic.suspicious import corrected, export_suspicious
@@ -70,12 +71,57 @@ def test_what_is_wrong_is_marked(run: instar.Run) -> None:
     assert set(third.sentences) == {"bus is not named any more", "cup was inserted and is not named"}
 
 
+def test_a_card_says_what_its_own_rule_counts_and_nothing_else(tmp_path: Path) -> None:
+    """The dog has the wrong number, the cat is gone and scissors are new: one is of numbers, two of objects."""
+    row = {"case": "a", "source_caption": "a dog and a cat", "caption": "two dogs and scissors", "added": []}
+    (tmp_path / "log.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    name = "recorded(paste)"
+    suite = " + ".join(f"{name} => {relation}" for relation in ("objects", "numbers", "verbatim"))
+    run = instar.import_outputs(tmp_path / "log.jsonl", out=tmp_path / "run", follow_up=name, suite=suite)
+    of_objects, of_numbers, verbatim = marked_pairs(
+        run.store, [{"case": "a", "rule": f"{name} => {each}"} for each in ("objects", "numbers", "verbatim")]
+    )
+    assert of_objects is not None and of_numbers is not None and verbatim is not None
+    assert of_objects.sentences == ("cat is not named any more", "scissors are named and were not there before")
+    assert of_numbers.sentences == ("dog is named as many instead of one",)
+    assert verbatim.sentences == ("the caption is another one",)
+    marked = [(part.text, part.role) for part in of_numbers.follow_up if part.role]
+    assert marked == [("dogs", "number")], "scissors are no matter of numbers"
+    assert [(part.text, part.role) for part in of_objects.follow_up if part.role] == [
+        ("dogs", "kept"),
+        ("scissors", "extra"),
+    ]
+    for relation, pair in (("objects", of_objects), ("numbers", of_numbers)):
+        legend = roles_of(relation)
+        assert {part.role for part in (*pair.source, *pair.follow_up) if part.role} <= legend.keys()
+    export_suspicious(run, tmp_path / "out")
+    with (tmp_path / "out" / "pairs.csv").open(encoding="utf-8-sig", newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert "cat is not named any more" in line["what"] and "dog is named as many instead of one" in line["what"]
+
+
 def test_the_report_shows_captions_and_escapes_them(run: instar.Run, tmp_path: Path) -> None:
     write_report([run], tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     assert '<mark class="missing"' in page
     assert "&lt;i&gt;" in page and "<i>bus" not in page
     assert "this run was recorded" in page
+
+
+def test_a_class_that_is_wrong_counts_once_in_a_follow_up(tmp_path: Path) -> None:
+    """Verdicts of both relations have all measures: counted in both, what is wrong once would come twice."""
+    captions = {"a": "two dogs on a bench", "b": "two dogs", "c": "two dogs and a cat"}
+    rows = [
+        {"case": case, "source_caption": "a dog and a cat on a bench", "caption": caption, "added": []}
+        for case, caption in captions.items()
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    name = "recorded(paste)"
+    rules = f"{name} => objects + {name} => numbers"
+    run = instar.import_outputs(tmp_path / "log.jsonl", out=tmp_path / "run", follow_up=name, suite=rules)
+    words = [note.words for note in caption_notes(run)]
+    assert "Captions do not name what they should name: bench in 2 follow-ups, cat in 2 follow-ups." in words
+    assert "Captions say one instead of many, or many instead of one: dog in 3 follow-ups." in words
 
 
 def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
@@ -85,7 +131,7 @@ def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
     assert content is not None
     (table,) = content.tables
     shown = dict(zip(table.heads, table.rows[0], strict=True))
-    assert (shown["change"], shown["pairs"], shown["share"]) == ("recorded(paste)", "3", "67\u00a0% (21–94)")
+    assert (shown["change"], shown["follow-ups"], shown["share"]) == ("recorded(paste)", "3", "67\u00a0% (21–94)")
     (row,) = content.frames["captions"].to_dicts()
     assert (row["pairs"], row["objects"], row["numbers"], row["omission"]) == (3, 2, 0, 2)
 

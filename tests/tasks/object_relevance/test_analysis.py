@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from instar.tasks.object_relevance.analysis import outcome_table
+from instar.tasks.object_relevance.relations import ONLY_MEASURED
 from tests.analysis.frames import SCHEMA
 
 KEPT, GONE = "object_noise(0.5, 16) => presence(kept)", "erase(0.5) => presence(gone)"
 
 
-def verdicts(rows: list[tuple[str, str, str, float | None, str | None, bool, float]]) -> pl.DataFrame:
+def verdicts(
+    rows: Sequence[tuple[str, str, str, float | None, str | None, bool, float]], reason: str | None = None
+) -> pl.DataFrame:
+    """Verdicts about dogs; those without a severity have this reason."""
     full = [
-        (case, target, rule, severity, kind, None, "ok", before, after, "dog")
+        (case, target, rule, severity, kind, reason if severity is None else None, "ok", before, after, "dog")
         for case, target, rule, severity, kind, before, after in rows
     ]
     return pl.DataFrame(
@@ -63,7 +69,7 @@ def test_objects_and_images_are_counted_apart() -> None:
     }, "an image with one reliable inference counts among the paper's none, whatever else it shows"
     assert found["of_found"] == 1 / 3 and found["low"] < 1 / 3 < found["high"]
     assert found["of_annotated"] == 2 / 5
-    assert found["tried"] == 4 and found["still_found"] == (0 + 2 / 3 + 1 + 1) / 4
+    assert found["tried"] == 3 and found["still_found"] == (0 + 2 / 3 + 1) / 3, "of the objects that are judged"
 
 
 def test_a_curve_where_nothing_is_judged() -> None:
@@ -73,12 +79,21 @@ def test_a_curve_where_nothing_is_judged() -> None:
                 ("a", "1", GONE, None, None, True, 1.0),
                 ("a", "2", GONE, None, None, True, 0.0),
                 ("a", "3", GONE, None, None, False, 1.0),
-            ]
+            ],
+            f"{ONLY_MEASURED} 0.5 is erased; judged from 0.9 up",
         ),
         {GONE: 2 / 3},
     ).row(0, named=True)
     assert (found["objects"], found["images"], found["of_found"], found["still_found"]) == (0, 0, None, 0.5)
-    assert found["of_annotated"] is None
+    assert found["of_annotated"] is None and found["tried"] == 2
+
+
+def test_what_the_erased_object_covers_is_not_among_what_is_still_found() -> None:
+    """It is lost for a reason that is no fault, and nothing is claimed of it."""
+    others = "erase(1, only=0) => presence(others)"
+    rows = [("a", "1", others, 0.0, None, True, 1.0), ("a", "2", others, None, None, True, 0.0)]
+    covered = outcome_table(verdicts(rows, "the change of the other object covers 73% of this one"), {others: 2 / 3})
+    assert covered.select("annotated", "found", "tried", "still_found").row(0) == (2, 1, 1, 1.0)
 
 
 def test_other_relations_have_no_place_there() -> None:

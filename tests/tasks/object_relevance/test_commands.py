@@ -15,7 +15,7 @@ from instar.outputs.detections import Detections
 from instar.registry import tasks
 from instar.systems import from_function
 from instar.tasks.object_relevance.commands import objects
-from instar.tasks.object_relevance.explain import explain
+from instar.tasks.object_relevance.explain import explain, object_names
 from instar.tasks.object_relevance.repair import evaluate
 from tests.browser.test_explain import object_run
 from tests.missing import module
@@ -38,9 +38,13 @@ def test_explain_says_why_object_by_object(run: Path, tmp_path: Path) -> None:
     printed = CliRunner().invoke(objects, ["explain", str(run), "0.png", "--out", str(out)])
     assert printed.exit_code == 0, printed.output
     text = " ".join(printed.output.split())
-    for one in explain(instar.open_run(run), "0.png"):
+    opened = instar.open_run(run)
+    explanations = explain(opened, "0.png")
+    names = object_names(opened, "0.png", explanations)
+    for one in explanations:
         word = {True: "reliable", False: "unreliable", None: "not judged"}[one.reliable]
-        assert f"{word}: {one.label} (target {one.target}): {one.why}" in text
+        assert f"{word}: {names[one.target]}: {one.why}" in text
+    assert "target" not in text
     assert text.startswith("unreliable: ") and str(out) in printed.output.replace("\n", "")
     assert read_image(out).size[0] > 400
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,9 +17,18 @@ from starlette.testclient import TestClient
 import instar
 from instar.outputs.detections import Detections
 from instar.relations.relation import NOTHING_FOUND
+from instar.report.drawing import ORANGE
+from instar.report.picture import contact_sheet
 from instar.store import Store
 from instar.tasks.object_relevance.analysis import object_table
-from instar.tasks.object_relevance.explain import explain, explanation_picture, object_views
+from instar.tasks.object_relevance.explain import (
+    GREY,
+    ObjectView,
+    _accused_picture,
+    explain,
+    explanation_picture,
+    object_views,
+)
 from instar.viewer import application
 from instar.viewer.index import build
 from tests.browser.test_explain import HOSTILE, RED, SCRIPT, object_run
@@ -45,6 +54,37 @@ def test_each_object_has_its_reason(tmp_path: Path) -> None:
     assert all(not one.reliable and "lost in 3 of 3 follow-ups of background_noise(16)" in one.why for one in lost)
 
 
+def test_who_was_never_erased_is_not_called_reliable(tmp_path: Path) -> None:
+    """The first object alone is erased: of the others it is only known that they do not depend on it."""
+    rules = "erase(1, only=0) => presence(gone) + erase(1, only=0) => presence(others)"
+    first, *others = explain(ran(seen, tmp_path / "a", rules), "0")
+    assert first.reliable and "for its own sake: 1 rule" in first.why
+    assert [one.reliable for one in others] == [None, None]
+    assert {one.why for one in others} == {
+        "found in the source, but never erased: 1 rule only shows that it does not depend on other objects"
+    }
+    noise = explain(ran(seen, tmp_path / "b", "background_noise(16) => presence(kept)"), "0")
+    assert all(one.reliable and "never erased" in one.why and one.why.endswith("for its own sake") for one in noise)
+
+
+def test_on_the_picture_what_is_explained_lies_over_all_else(monkeypatch: pytest.MonkeyPatch, run: instar.Run) -> None:
+    """A weaker answer at the same place must not hide it, and no two tiles have one title."""
+    titles: list[str] = []
+
+    def sheet(tiles: Sequence[tuple[instar.Image, str]], **layout: int) -> instar.Image:
+        titles.extend(title for _, title in tiles)
+        return contact_sheet(tiles, **layout)
+
+    monkeypatch.setattr("instar.tasks.object_relevance.explain.contact_sheet", sheet)
+    explanation_picture(run, "0.png")
+    assert titles[0] == "source" and len(set(titles)) == len(titles) > 2
+    box = np.array([[10.0, 20, 50, 50]] * 2)
+    answer = Detections.from_xyxy(box, ["truck", "car"], [0.75, 0.6])
+    view = ObjectView(None, 1.0, False, 0.75, box[0], answer, np.array([True, False]))
+    pixels = _accused_picture(instar.Image(np.full((60, 60, 3), 120, np.uint8)), [view], 0.5, ORANGE).pixels
+    assert (pixels == ORANGE).all(-1).any() and not (pixels == GREY).all(-1).any()
+
+
 def test_of_several_reasons_the_most_telling_is_named(tmp_path: Path) -> None:
     rules = " + ".join(f"background_noise({sigma}) => presence(kept)" for sigma in (16, 32, 128))
     lost = explain(ran(background_shortcut, tmp_path / "a", rules), "0")
@@ -59,7 +99,7 @@ def test_of_several_reasons_the_most_telling_is_named(tmp_path: Path) -> None:
 def test_what_no_rule_says_anything_about_is_not_judged(tmp_path: Path) -> None:
     shapes = explain(ran(seen, tmp_path, "erase(0.5) => presence(gone)"), "0")
     assert [one.reliable for one in shapes] == [None, None, None]
-    assert "claimed from 0.9 up" in shapes[0].why
+    assert "judged from 0.9 up" in shapes[0].why
 
 
 def test_an_object_that_is_never_found_is_neither(tmp_path: Path) -> None:
@@ -133,7 +173,10 @@ def test_the_page_says_what_the_terminal_says(client: Any, run: instar.Run) -> N
             assert one.why[1:] in words(answer), (case, one)
             if one.target != "whole":
                 shown = client.get(f"/explain?run=run&case={quote(case)}&object={quote(one.target)}")
-                assert f"target {one.target}" in words(shown) and words(shown).count(one.why[1:]) >= 2
+                assert words(shown).count(one.why[1:]) >= 2 and f"target {one.target}" not in words(shown)
+                assert "the object answer to the source answer to the follow-up" in words(shown), (
+                    "the legend of all pages"
+                )
 
 
 def test_every_follow_up_is_told_as_it_was_judged(run: instar.Run) -> None:
@@ -199,8 +242,8 @@ def test_pictures_are_drawn_or_say_why_not(client: Any, run: instar.Run, tmp_pat
     pictures = {client.get(each).content for each in addresses}
     assert len(pictures) == len(addresses) and all(content.startswith(b"\xff\xd8") for content in pictures)
     for wrong in ("view=inside", "shown=mirror(h)", "w=7", "side=left"):
-        asked = "/explain/picture?run=run&case=0.png&object=0-red&shown=erase(1)%20%3D%3E%20presence(gone)"
-        assert client.get(f"{asked}&{wrong}").status_code == 404
+        picture = "/explain/picture?run=run&case=0.png&object=0-red&shown=erase(1)%20%3D%3E%20presence(gone)"
+        assert client.get(f"{picture}&{wrong}").status_code == 404
     gone = object_run(tmp_path)
     (tmp_path / "pictures" / "0.png").unlink()
     made = application([gone], port=PORT)

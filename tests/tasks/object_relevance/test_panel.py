@@ -24,6 +24,8 @@ def test_tables_and_figures_say_what_was_counted(tmp_path: Path) -> None:
     assert (rows["erase(0.1)"]["annotated"], rows["erase(0.1)"]["found"]) == ("12", "0")
     assert rows["erase(0.1)"]["unreliable of found"] == rows["erase(0.1)"]["of annotated"] == "–"
     assert any("two of three follow-ups" in sentence for sentence in printed.after)
+    assert any("with a score of at least 0.5" in sentence for sentence in printed.after), "the curve has no margin"
+    assert {row[-2] for row in table.rows} == {"12"}, "what is still found is a share of the objects tried"
     content = PANEL.of_relation(run, make_section(run, "presence"), "default")
     assert content is not None and content.tables[0].rows == table.rows
     (chart,) = content.charts

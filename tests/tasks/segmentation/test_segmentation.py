@@ -7,15 +7,16 @@ from typing import cast
 
 import cv2
 import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import instar
 from instar.cli import app
 from instar.outputs.segmentation import Segmentation
-from instar.tasks.segmentation.panel import overlaps
+from instar.tasks.segmentation.panel import PANELS, overlaps
 from tests.missing import astronaut, loaded_system
-from tests.tasks.segmentation.segmenters import painted
+from tests.tasks.segmentation.segmenters import NAMES, painted, right
 
 HERE = "tests.tasks.segmentation.segmenters"
 
@@ -56,9 +57,26 @@ def test_a_lost_class_is_named(images: Path, tmp_path: Path) -> None:
     assert tested.verdicts().filter(rule="gamma(0.5) => class_overlap")["kind"].is_null().all()
 
 
+def test_pairs_without_an_overlap_are_counted_beside_the_means_of_the_others(images: Path, tmp_path: Path) -> None:
+    """Who knows no cell in the dark has no IoU there, and would have no row, or one of the other pairs alone."""
+
+    def unknowing_in_the_dark(pixels: np.ndarray) -> Segmentation:
+        return right(pixels) if pixels.mean() > 60 else Segmentation.from_classes(np.full((80, 100), 255), NAMES)
+
+    tested = instar.run(unknowing_in_the_dark, "gamma(5)+mirror(h)", images, out=tmp_path / "run", workers=0)
+    table = overlaps(tested)
+    assert table.select("name", "pairs", "unmatched").rows() == [("gamma(5)", 4, 4), ("mirror(h)", 4, 0)]
+    assert PANELS["overlaps"].tables is not None
+    printed = PANELS["overlaps"].tables([tested], "default", 0.05)
+    assert printed is not None and printed.tables[0].rows[0] == ["gamma(5)", "4", "4", "–", "–", "–"]
+
+
 def test_tables_report_and_pictures(images: Path, tmp_path: Path) -> None:
     tested = run("blind_to_the_right", images, tmp_path / "run", "mirror(h)+gamma(0.5)")
-    assert overlaps(tested).row(0, named=True)["name"] == "mirror(h)"
+    mirrored = overlaps(tested).row(0, named=True)
+    own = tested.verdicts().filter(pl.col("rule").str.starts_with("mirror"), worst=mirrored["worst"])
+    assert mirrored["name"] == "mirror(h)" and mirrored["worst_pairs"] == own.height
+    assert mirrored["worst_iou"] == pytest.approx(own["worst_iou"].mean()), "its own IoU stands beside a class"
     printed = CliRunner().invoke(app, ["tables", str(tmp_path / "run")])
     assert printed.exit_code == 0 and "cells that agree" in printed.output, printed.output
     drawn = CliRunner().invoke(app, ["draw", str(tmp_path / "run"), "--out", str(tmp_path / "pictures")])

@@ -32,6 +32,7 @@ from instar.tasks.traj_test.analysis import (
     preserving_table,
     trajectory_tables,
 )
+from instar.tasks.traj_test.panel import _preserving
 from tests.analysis.frames import SCHEMA
 from tests.missing import module
 from tests.perfect.walker import Walker, dataset, system
@@ -168,11 +169,30 @@ def test_what_moves_all_alike() -> None:
     row = outcome["mirror(h)"]
     assert (row["judged"], row["wvc"]) == (3, pytest.approx(2 / 3))
     assert (row["wvc_low"], row["wvc_high"]) == pytest.approx(wilson(2, 3))
-    assert [row[name] for name in DISPLACEMENTS] == [0.5] * 4
+    assert [row[name] for name in DISPLACEMENTS] == [1 / 3] * 4, "of the cases that wvc judged: the fourth has no p"
+    assert (row["cases"], row["displacement_cases"], row["hvc_cases"]) == (3, 3, 2)
     assert (row["hvc"], row["hvc_sd"]) == pytest.approx((0.2, np.std([0.1, 0.3], ddof=1)))
     other = outcome["rotate90(1)"]
     assert (other["wvc"], other["hvc"], other["best_ade"]) == (0, None, None)
     assert preserving_table(frame, None, p=0.01)["wvc"].to_list() == pytest.approx([1 / 3, 0])
+
+
+def test_a_column_that_rests_on_other_cases_than_its_neighbour_says_on_how_many() -> None:
+    """A case that is not applicable counts in no measure; one without a truth leaves ADE and FDE fewer cases."""
+    out_of_sight = [{"case": f"c{i}", "rule": "mirror(h) => wvc", "reason": "out of sight"} for i in range(4, 10)]
+    frame = verdicts([*by_p([0.5] * 4), *out_of_sight])
+    whole = preserving_table(frame, truth([0.9] * 4 + [0.01] * 6))
+    assert whole.select("cases", "displacement_cases", "mean_ade").row(0) == (4, 4, 0), "the six are in no column"
+    assert _preserving(whole, 0.05).heads[-1] == "maps (hvc)", "all rest on the same cases"
+    fewer = _preserving(preserving_table(frame, truth([0.9] * 3)), 0.05)
+    assert (fewer.heads[-1], fewer.rows[0][-1]) == ("cases of ADE, FDE", "3")
+    assert "rest on other numbers of cases" in fewer.caption
+
+
+def test_cases_whose_test_cannot_reject_are_not_among_those_of_the_rate() -> None:
+    rows = [{**row, "p_least": least} for row, least in zip(by_p([0.01, 0.5, 0.5]), (0.01, 0.01, 0.5), strict=True)]
+    row = preserving_table(verdicts(rows), truth([0.01, 0.5, 0.01])).row(0, named=True)
+    assert (row["cases"], row["judged"], row["wvc"], row["mean_ade"]) == (2, 2, 0.5, 0.5)
 
 
 def test_comparisons_as_published_count_for_themselves() -> None:
@@ -351,7 +371,8 @@ def test_tables_in_a_terminal_and_as_markdown(finished: instar.Run, command: Com
     lines = printed.splitlines()
     rows = [line for line in lines if line.startswith("| rotate90(1) |")]
     assert len(rows) == 1
-    assert {line.count("|") for line in lines if "mirror(h)" in line or "rotate90" in line} == {10}
+    assert {line.count("|") for line in lines if "mirror(h)" in line or "rotate90" in line} == {11}
+    assert rows[0].endswith("| 5 |") and rows[0].startswith("| rotate90(1) | 4 |"), "hvc judges a case more than wvc"
 
 
 def test_the_level_can_be_chosen(finished: instar.Run, command: Command) -> None:

@@ -19,6 +19,7 @@ from instar.outputs.forecast import Forecast
 from instar.relations import Evidence, rule
 from instar.scene import Scene, Track
 from instar.store import rows_frame
+from instar.tasks.traj_test.relations import _ended
 from instar.transforms import Change, transformation
 from instar.warp import Warp
 
@@ -543,3 +544,14 @@ def test_a_changed_map_may_be_moved_as_well(partner: str) -> None:
     assert alone["kind"] == moved["kind"]
     for name in ("before", "after", "severity", "log_ratio"):
         assert alone[name] == pytest.approx(moved[name], abs=1e-6)
+
+
+def test_a_future_ends_where_it_leaves_the_frame() -> None:
+    """Half way through its second step, in the corner of two, and never."""
+    paths = np.array(
+        [[[4.0, 5], [8, 5], [12, 5], [16, 5]], [[6, 6], [9, 9], [12, 12], [0, 0]], [[5, 5], [5, 5], [5, 5], [5, 5]]]
+    )
+    ended = _ended(paths, np.array([2.0, 5]), (10, 10))
+    assert ended[0].tolist() == [[4, 5], [8, 5], [10, 5], [10, 5]]
+    assert ended[1].tolist() == [[6, 6], [9, 9], [10, 10], [10, 10]], "who went out stays there"
+    assert (ended[2] == 5).all()

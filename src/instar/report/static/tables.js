@@ -105,8 +105,8 @@ const tables = (csv) => {
       button("CSV", "csv", () => save(table)), hint);
     tools.querySelector(".csv").title = "Save this table as CSV";
     table.append(tools);
-    room.observe(table.querySelector(".scroll"));
   }
+  for (const scroll of document.querySelectorAll(".scroll:has(> table, > .chart)")) room.observe(scroll);
   const names = [...new Set([...document.querySelectorAll(".table")].map((table) => table.dataset.table))];
   address.join({
     take: (values) => {

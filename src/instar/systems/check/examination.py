@@ -15,7 +15,8 @@ from instar.image import Image
 from instar.outputs import Output, Row, output_kind
 from instar.outputs.marks import Mark
 from instar.skeleton import Skeleton
-from instar.systems.system import System
+from instar.spelling import UnknownName
+from instar.systems.system import MissingExtra, System
 from instar.transforms import transformation
 from instar.warp import Size, Warp
 
@@ -29,6 +30,8 @@ SAME = 0.01
 SAME_SCORE = 0.001
 COUNTS = 0.5
 """The score from which on rules count an answer as something found, unless they are told otherwise."""
+FEWEST = 3
+"""Images that must agree before something is doubted that may be right."""
 SURE = 0.3
 """A score from which on an answer counts as one."""
 
@@ -103,14 +106,19 @@ class Examination:
         if not self.answered:
             raise Skip("no image was answered")
 
-    def need_marks(self, what: str) -> None:
-        """Skip for a kind of output that has none of what a question is about."""
+    def unsuited(self) -> Skip:
+        """That a question is none for this kind of output: always in the same words, so that they are told together."""
+        return Skip(f"not asked of an output of kind {self.system.kind}")
+
+    def need_marks(self) -> None:
+        """Skip for a kind of output that finds nothing at places."""
         if not output_kind(self.system.kind).has_marks:
-            raise Skip(f"an output of kind {self.system.kind} has no {what}")
+            raise self.unsuited()
 
     def need_places(self) -> None:
-        """Skip unless there are places to compare."""
-        self.need_marks("coordinates to compare")
+        """Skip unless something was found, and has a place."""
+        self.need_marks()
+        self.need_answers()
         if not self.with_marks:
             raise Skip("nothing was found in any image")
 
@@ -145,9 +153,13 @@ def skeleton_of(output: Output) -> Skeleton | None:
 
 
 def scores_of(output: Output) -> Floats:
-    """The scores by which rules count subjects or objects, without the visibilities of their landmarks."""
+    """The scores by which rules count subjects, objects or classes, without the visibilities of landmarks."""
     scores = getattr(output, "scores", None)
     return np.asarray([mark.score for mark in output.marks()] if scores is None else scores, np.float64)
+
+
+def images_text(count: int) -> str:
+    return f"{count} image{'' if count == 1 else 's'}"
 
 
 def swapped_sides(output: Output) -> npt.NDArray[np.intp] | None:
@@ -236,9 +248,11 @@ def _unplaced(one: Row, other: Row) -> tuple[float, str]:
 
 
 def described(error: BaseException) -> str:
-    """An error in one line."""
+    """An error in one line; what Instar itself says needs no name of a class."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    if lines and isinstance(error, MissingExtra | UnknownName):
+        return lines[0][:200]
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
 
 
 def size_text(size: Size) -> str:

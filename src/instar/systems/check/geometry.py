@@ -12,6 +12,7 @@ import numpy.typing as npt
 from instar.case import Input
 from instar.outputs import Output
 from instar.outputs.marks import Mark
+from instar.outputs.shares import SMALLEST, normalised
 from instar.systems.check.examination import (
     Examination,
     Floats,
@@ -53,12 +54,12 @@ def carried(output: Output, warp: Warp, sides: Literal["swap", "keep"]) -> list[
 
 def coordinates(examined: Examination) -> tuple[State, str]:
     examined.need_places()
-    large = [(image, answer) for image, answer in examined.with_marks if min(image.size) >= 16]
+    large = [(image, answer) for image, answer in examined.with_marks if min(image.size) >= SMALLEST]
     if not large:
-        raise Skip("images of at least 16×16 are needed")
+        raise Skip(f"images of at least {SMALLEST}×{SMALLEST} are needed")
     places = np.concatenate([mark.places for _, answer in large for mark in answer.marks()])
     places = places[np.isfinite(places).all(1)]
-    if len(places) > 1 and np.abs(places).max() <= 2.5 and np.median(np.abs(places)) <= 1:
+    if normalised(places):
         size = size_text(large[0][0].size)
         return "problem", (
             f"coordinates lie between {places.min():.2f} and {places.max():.2f} in an image of {size}: they look "
@@ -79,8 +80,8 @@ def coordinates(examined: Examination) -> tuple[State, str]:
     ]
     if np.mean(middles) < 0.5:
         return "problem", (
-            f"most of what is found lies outside the frame (x {places[:, 0].min():.0f} to {places[:, 0].max():.0f}, y "
-            f"{places[:, 1].min():.0f} to {places[:, 1].max():.0f}; the first image is {size_text(large[0][0].size)}): "
+            f"most of what is found lies outside the frame ({_reach(places, ', ')}; the first image is "
+            f"{size_text(large[0][0].size)}): "
             "they must be pixels of the image given, not of the model's input or of a crop"
         )
     reach = max(
@@ -88,10 +89,13 @@ def coordinates(examined: Examination) -> tuple[State, str]:
     )
     if reach > 4:
         return "warning", (f"a place lies {reach:.0f} times the image's size away; leave out what has no place (NaN)")
-    return "ok", (
-        f"pixels, x {places[:, 0].min():.0f} to {places[:, 0].max():.0f} and y {places[:, 1].min():.0f} to "
-        f"{places[:, 1].max():.0f}"
-    )
+    return "ok", f"pixels, {_reach(places, ' and ')}"
+
+
+def _reach(places: npt.NDArray[np.float64], between: str) -> str:
+    """From where to where places are."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    return between.join(f"{axis} {round(low[n])} to {round(high[n])}" for n, axis in enumerate("xy"))
 
 
 def aspect(examined: Examination) -> tuple[State, str]:
@@ -113,7 +117,7 @@ def sides(examined: Examination) -> tuple[State, str]:
     examined.need_pixels()
     bones = next((skeleton_of(answer) for _, answer in examined.with_marks), None)
     if bones is None:
-        raise Skip(f"{examined.system.kind} have no left and right")
+        raise examined.unsuited()
     unpaired = _unpaired(bones.landmarks, bones.swap)
     if unpaired:
         return "problem", (

@@ -48,9 +48,10 @@ READINGS: tuple[tuple[str, Callable[[Cells, Size], Cells], str], ...] = (
 
 def class_map(examined: Examination) -> tuple[State, str]:
     examined.need_answers()
-    first = next((answer for _, _, answer in examined.answered), None)
-    if not isinstance(first, Segmentation):
-        raise Skip(f"an output of kind {examined.system.kind} has no class map")
+    if not all(isinstance(answer, Segmentation) for _, _, answer in examined.answered):
+        raise examined.unsuited()
+    if all(len(np.unique(each.cells)) < 2 for _, _, each in examined.answered if isinstance(each, Segmentation)):
+        raise Skip("each map shows one class alone, which may lie anywhere")
     pairs = {probe: _pairs(examined, probe) for probe in PROBES}
     if not any(pairs.values()):
         raise Skip("no changed image was answered")

@@ -22,7 +22,7 @@ def repeats(examined: Examination) -> tuple[State, str]:
     third = [examined.one(image) for image in pictures]
     same = zip(examined.first * 2, again + third, strict=True)
     unlike = next(filter(None, (difference(a, b) for a, b in same)), "")
-    system = examined.system
+    system, what = examined.system, examined.system.takes
     settled = system.deterministic or system.seedable
     contexts = _contexts(examined) if settled else {}
     unlike = unlike or _unlike(contexts)
@@ -30,20 +30,21 @@ def repeats(examined: Examination) -> tuple[State, str]:
     if settled and unlike:
         if _remembers(contexts):
             return "problem", (
-                f"it remembers: the same image is answered differently after another image ({unlike}), and alike after "
-                "the same one. Switch off tracking and smoothing from image to image, or make a new model for each"
+                f"it remembers: the same {what} is answered differently after another {what} ({unlike}), and alike "
+                f"after the same one. Switch off tracking and smoothing from {what} to {what}, or make a new model for "
+                "each"
             )
         if system.deterministic:
             return "problem", (
-                f"declared deterministic, but the same image was answered differently: {unlike}. Switch off tracking "
-                "from image to image and anything random, or declare it with deterministic=False"
+                f"declared deterministic, but the same {what} was answered differently: {unlike}. Switch off tracking "
+                f"from {what} to {what} and anything random, or declare it with deterministic=False"
             )
         return "problem", (
-            f"the same image with the same seed was answered differently: {unlike}. Hand the seed to every random "
+            f"the same {what} with the same seed was answered differently: {unlike}. Hand the seed to every random "
             "generator the model uses, or declare seedable=False"
         )
     if system.deterministic:
-        return "ok", "the same image gets the same answer, whatever was asked before"
+        return "ok", f"the same {what} gets the same answer, whatever was asked before"
     other = [examined.one(image, seed) for seed in (1, 2) for image in pictures] if system.seedable else []
     varied = unlike or any(difference(a, b) for a, b in zip(examined.first * 2, other, strict=False))
     if not varied:

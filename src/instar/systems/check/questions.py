@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from instar.outputs import output_kind
+from instar.outputs.labels import Labels
+from instar.outputs.shares import gist
 from instar.stats import wilcoxon
 from instar.systems.check.examination import (
     COUNTS,
+    FEWEST,
     Answer,
     Examination,
     Skip,
@@ -18,14 +22,15 @@ from instar.systems.check.examination import (
     described,
     difference,
     distances,
+    images_text,
     scores_of,
 )
 from instar.systems.check.geometry import fitting_factor
+from instar.systems.scores import weak_words
 from instar.transforms import transformation
+from instar.warp import Size
 
 GREY = "colour_fill((128, 128, 128))"
-FEWEST = 3
-"""Images that must agree before a default is doubted."""
 _READ_ONLY = re.compile(r"read-?only|writ(e)?able|WRITEABLE", re.IGNORECASE)
 
 
@@ -68,22 +73,18 @@ def untouched_input(examined: Examination) -> tuple[State, str]:
     return "ok", "the pixels stay as they were"
 
 
-def _images(count: int) -> str:
-    return f"{count} image{'' if count == 1 else 's'}"
-
-
 def finds(examined: Examination) -> tuple[State, str]:
-    examined.need_marks("subjects to count")
+    examined.need_marks()
     examined.need_answers()
     answered = len(examined.answered)
     counts = [len(answer.marks()) for _, answer in examined.with_marks]
     if not counts:
         return "warning", (
-            f"nothing was found in any of {_images(answered)}: use images that show what the system looks for, return "
-            "answers of low confidence too, and see whether the colour channels and the size of the input are what "
-            "it was trained on"
+            f"nothing was found in any of {images_text(answered)}: use images that show what the system looks for, "
+            "return answers of low confidence too, and see whether the colour channels and the size of the input are "
+            "what it was trained on"
         )
-    return "ok", f"something was found in {len(counts)} of {_images(answered)}, {sum(counts)} in all"
+    return "ok", f"something was found in {len(counts)} of {images_text(answered)}, {sum(counts)} in all"
 
 
 def looks(examined: Examination) -> tuple[State, str]:
@@ -91,18 +92,33 @@ def looks(examined: Examination) -> tuple[State, str]:
     examined.need_answers()
     if not output_kind(examined.system.kind).has_marks or examined.with_marks:
         first = examined.answered[0][1]
-        others: list[Answer] = [answer for _, _, answer in examined.answered[1:]]
-        others += [examined.one(transformation(change)(first)[0]) for change in ("mirror(both)", "noise(60)", GREY)]
-        if not any(difference(examined.answered[0][2], other) for other in others):
+        changed = [transformation(change)(first)[0] for change in ("mirror(both)", "noise(60)", GREY)]
+        sizes = [image.size for image in (*(image for _, image, _ in examined.answered), *changed)]
+        every: list[Answer] = [answer for _, _, answer in examined.answered]
+        every += [examined.one(image) for image in changed]
+        if _same(every, sizes):
+            unless = "" if examined.with_marks else ", unless all of them show the same"
             return "problem", (
-                f"{len(others) + 1} images have the same answer, an evenly grey one among them: the system does not "
-                "look at the image. See whether the image that is given is the one that is used"
+                f"{len(every)} images have the same answer, an evenly grey one among them: the system does not look at "
+                f"the image{unless}. See whether the image that is given is the one that is used"
             )
         return "ok", "different images have different answers"
     raise Skip("nothing was found in any image")
 
 
+def _same(every: Sequence[Answer], sizes: Sequence[Size]) -> bool:
+    """Whether all answers are one, as it is or in shares of each image's frame."""
+    if not any(difference(every[0], other) for other in every[1:]):
+        return True
+    gists = [
+        None if isinstance(answer, Exception) else gist(answer, size) for answer, size in zip(every, sizes, strict=True)
+    ]
+    return None not in gists and len(set(gists)) == 1
+
+
 def scores(examined: Examination) -> tuple[State, str]:
+    if of_classes := [answer for _, _, answer in examined.answered if isinstance(answer, Labels) and len(answer)]:
+        return _class_scores(of_classes)
     examined.need_places()
     scores = np.concatenate([mark.scores for _, answer in examined.with_marks for mark in answer.marks()])
     low, high = float(scores.min()), float(scores.max())
@@ -113,29 +129,57 @@ def scores(examined: Examination) -> tuple[State, str]:
         return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}")
     of_images = [scores_of(answer) for _, answer in examined.with_marks]
     best = np.array([each.max() for each in of_images])
-    low, high, weak = min(each.min() for each in of_images), best.max(), int((best < COUNTS).sum())
-    if weak > 0.5 * len(best):
-        typical = float(np.median(best))
-        where = f"in {weak} of {_images(len(best))} " if weak < len(best) else ""
+    low, high, weak = min(each.min() for each in of_images), best.max(), best < COUNTS
+    if weak.mean() > 0.5:
+        where = "" if weak.all() else f"In {weak.sum()} of {images_text(len(best))}"
+        words = weak_words(float(best[weak].max()), COUNTS, where)
         return "warning", (
-            f"{where}no score reaches {COUNTS:g}, from which on rules count something as found; the highest was "
-            f"{high:.2g}. If the images show what the system looks for, return probabilities, or judge with "
-            f"confidence={typical / 2:.2g} and margin={typical / 5:.2g}"
+            f"{words[0].lower()}{words[1:]}. Or return probabilities, or see whether the images show what the system "
+            "looks for"
         )
     if low == high:
         return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
     return "ok", f"between {low:.2g} and {high:.2g}"
 
 
+TIED = 0.8
+"""The share of the first class's score from which on rules take another class for as good, unless told otherwise."""
+
+
+def _class_scores(answers: Sequence[Labels]) -> tuple[State, str]:
+    """Whether any class stands out: what goes into a model in a wrong way often comes out with all classes alike."""
+    first = [float(answer.scores[0]) for answer in answers]
+    if len(answers) >= FEWEST and all(_flat(answer) for answer in answers):
+        least = min(float(answer.scores[-1]) / best for answer, best in zip(answers, first, strict=True))
+        return "warning", (
+            f"in all {len(answers)} images no class stands out: the best scores {max(first):.2g} at most, and the "
+            f"others that it names at least {least:.0%} of the best. Rules take classes for as good as each other from "
+            f"{TIED:.0%} on. See whether the pixels go in as in training (RGB or BGR, 0 to 255 or 0 to 1, mean and "
+            "deviation), and whether scores are the softmax of logits, taken once"
+        )
+    if all(len(answer) > 1 and answer.scores[-1] == answer.scores[0] for answer in answers):
+        return "ok", "all classes of an answer score the same: rules see only classes that are no longer named"
+    return "ok", f"first classes score between {min(first):.2g} and {max(first):.2g}"
+
+
+def _flat(answer: Labels) -> bool:
+    """Whether several classes are as likely as each other, and none is likely: no answer, and none of several tags."""
+    return bool(
+        len(answer) >= FEWEST and 0 < answer.scores[0] < COUNTS and answer.scores[-1] >= TIED * answer.scores[0]
+    )
+
+
 def channels(examined: Examination) -> tuple[State, str]:
-    examined.need_marks("subjects whose scores could be compared")
+    kind = output_kind(examined.system.kind)
+    if not kind.has_marks and "scores" not in kind.columns:
+        raise examined.unsuited()
     swap = transformation("colour_channels((1, 1, 1), encoding=bgr)")
     of_rgb, of_bgr = [], []
     for _, image, answer in examined.answered:
         other = examined.one(swap(image)[0])
         if not isinstance(other, Exception):
-            of_rgb.append(max((mark.score for mark in answer.marks()), default=0.0))
-            of_bgr.append(max((mark.score for mark in other.marks()), default=0.0))
+            of_rgb.append(scores_of(answer).max(initial=0.0))
+            of_bgr.append(scores_of(other).max(initial=0.0))
     if not of_rgb:
         raise Skip("no image was answered")
     if not any(of_rgb) and not any(of_bgr):
@@ -199,7 +243,7 @@ def batch(examined: Examination) -> tuple[State, str]:
 
 
 def empty(examined: Examination) -> tuple[State, str]:
-    examined.need_marks("subjects to count")
+    examined.need_marks()
     flat, _ = transformation(GREY)(examined.images[0][1])
     answer = examined.one(flat)
     if isinstance(answer, Exception):
@@ -221,4 +265,10 @@ def empty(examined: Examination) -> tuple[State, str]:
 def speed(examined: Examination) -> tuple[State, str]:
     examined.need_answers()
     first, rest = examined.seconds[0], examined.seconds[1:] or examined.seconds
-    return "ok", f"{1000 * np.median(rest):.3g} ms per {examined.system.takes} (the first took {1000 * first:.3g} ms)"
+    usual, warming = (_milliseconds(seconds) for seconds in (float(np.median(rest)), first))
+    return "ok", f"{usual} per {examined.system.takes} (the first took {warming})"
+
+
+def _milliseconds(seconds: float) -> str:
+    """Three digits, and never an exponent."""
+    return f"{1000 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1000 * seconds:.3g} ms"

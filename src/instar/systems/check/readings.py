@@ -55,6 +55,15 @@ ORDERS = (
         lambda at, size: np.stack([at[0] - at[1] / 2, at[0] + at[1] / 2]),
         "A box is x0, y0, x1, y1: take half of the width and height off the middle, and add it", boxes=True,
     ),
+    Reading(
+        "boxes that begin in the middle of what they show", lambda at, size: at - (at[1] - at[0]) / 2,
+        "The model's x and y are the middle of the box: x0 is x − width / 2 and x1 is x + width / 2, y likewise",
+        boxes=True,
+    ),
+    Reading(
+        "boxes whose middle is the upper left corner of what they show", lambda at, size: at + (at[1] - at[0]) / 2,
+        "The model's x and y are the upper left corner: x0 is x and x1 is x + width, y likewise", boxes=True,
+    ),
 )
 """The order of the numbers."""
 FRAMES = (
@@ -99,6 +108,7 @@ AS_IS = Reading("pixels", lambda at, size: at, "")
 def errors(examined: Examination, reading: Reading) -> dict[str, list[float]]:
     """How far answers to changed images are from where they should be, by probe, in shares of the image's size.
 
+    Boxes that end at the frame are left out: more of an object may show where there is more room.
     Which side is left is another question: of both the better one counts.
     """
     shares: dict[str, list[float]] = {}
@@ -145,7 +155,10 @@ def fitting(examined: Examination, readings: Sequence[Reading]) -> tuple[float, 
     own = errors(examined, AS_IS)
     every = np.array([error for some in own.values() for error in some])
     if len(every) < FEWEST:
-        raise Skip("nothing was found in the changed images")
+        after = sum(bool(after.marks()) for probe in PROBES for _, after, _ in examined.followed(probe)[0])
+        if after < FEWEST:
+            raise Skip("nothing was found in the changed images")
+        raise Skip("what was found ends at the frame, or is not found again in the changed images")
     worst = max(float(np.median(some)) for some in own.values() if some)
     if worst < ASTRAY:
         return worst, []

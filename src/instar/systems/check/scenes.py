@@ -13,7 +13,8 @@ from instar.systems.check.examination import Examination, Floats, Skip, State
 
 SIDE, STEPS, PACE = 160, 12, 4.0
 SEEDS = (0, 1, 2, 3)
-NAMES = ("background", "pavement", "structure")
+WALL = "structure"
+NAMES = ("background", "pavement", WALL)
 
 
 def walk(x: float, y: float, heading: float, *, wide: int = SIDE) -> Scene:
@@ -32,7 +33,7 @@ SCENES: Sequence[tuple[str, Scene]] = (
 
 def _walled(scene: Scene, x0: int, y0: int, x1: int, y1: int) -> Scene:
     classes = scene.classes.copy()
-    classes[y0:y1, x0:x1] = NAMES.index("structure")
+    classes[y0:y1, x0:x1] = NAMES.index(WALL)
     return replace(scene, classes=classes)
 
 
@@ -145,6 +146,11 @@ def map_read(examined: Examination) -> tuple[State, str]:
             f"a wall ahead moves the futures by {own:.1f} px, and one that would be ahead on a map read {worst} by "
             f"{moved[worst]:.1f} px. scene.classes is (height, width): row y, column x"
         )
-    if own <= max(PACE / 2, chance):
-        return "ok", "a wall ahead makes no difference: the system does not look at the map"
+    if own <= PACE / 2:
+        return "warning", (
+            f"a wall ahead, of the class {WALL}, makes no difference: the system does not look at the map. If it "
+            "should, see whether scene.classes gets to the model, and whether its classes are found by scene.names"
+        )
+    if own <= chance:
+        return "ok", f"a wall ahead moves the futures by {own:.1f} px, and chance by {chance:.1f} px: too close to tell"
     return "ok", f"a wall ahead moves the futures by {own:.1f} px, one elsewhere by {moved[worst]:.1f} px"

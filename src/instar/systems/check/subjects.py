@@ -7,8 +7,9 @@ from collections import Counter
 
 import numpy as np
 
+from instar.outputs.labels import Labels
 from instar.outputs.marks import Mark
-from instar.systems.check.examination import Examination, Skip, State
+from instar.systems.check.examination import SURE, Examination, Skip, State
 from instar.warp import boxes_iou
 
 MOST_MARKS = 1000
@@ -98,6 +99,9 @@ def _alike(one: Mark, other: Mark) -> bool:
 
 def classes(examined: Examination) -> tuple[State, str]:
     """Whether classes may be counted from another place than their names; else how often each was found."""
+    if of_images := [(name, answer) for name, _, answer in examined.answered if isinstance(answer, Labels)]:
+        firsts = ", ".join(f"{name}: {_first_class(answer)}" for name, answer in of_images)
+        return "ok", f"first classes are {firsts}: see whether the images show that"
     examined.need_places()
     named = [(image, mark) for image, answer in examined.with_marks for mark in examined.sure_marks(answer)]
     labels = Counter(mark.label for _, mark in named)
@@ -113,7 +117,13 @@ def classes(examined: Examination) -> tuple[State, str]:
             )
     more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
     counts = ", ".join(f"{count} × {name}" for name, count in labels.most_common(SHOWN))
-    return "ok", f"found were {counts}{more}: see whether the images show that"
+    faint = sum(len(answer.marks()) for _, answer in examined.with_marks) - len(named)
+    besides = f" (and {faint} that score below {SURE:g}, or below half of the best one)" if faint else ""
+    return "ok", f"found were {counts}{more}{besides}: see whether the images show that"
+
+
+def _first_class(answer: Labels) -> str:
+    return f"{answer.classes[0]} {answer.scores[0]:.2g}" if len(answer) else "none"
 
 
 def _upright(examined: Examination, label: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from instar.report.section import Section
 from instar.report.sentences import Finding
 from instar.report.words import of_total, percent, rate_text
 from instar.stats import wilson
+from instar.tasks.classification.relations import RELATIONS
 
 MOST_CONFUSIONS = 20
 RELATION = "class_kept"
@@ -25,18 +26,31 @@ def _verdicts(run: Run, judging: str) -> pl.DataFrame:
     verdicts = run.verdicts(judging).filter(pl.col("severity").is_not_null())
     if rules.is_empty() or verdicts.is_empty():
         return pl.DataFrame(schema={"rule": pl.String, "name": pl.String})
+    if not {"follow_up_score", "first_class"} <= set(verdicts.columns):
+        raise ValueError(
+            f"the verdicts in {run.folder} were made by an earlier version of Instar, and lack what these "
+            f"tables need. Delete the folder {run.folder / 'verdicts' / judging}: `instar judge {run.folder}` then "
+            "judges the stored predictions again; nothing is predicted anew"
+        )
     return verdicts.join(rules.select("rule", "name"), on="rule", maintain_order="left")
 
 
 def class_changes(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
-    """Per rule: pairs, how many changed their class, the share with its 95 % interval, the median fall."""
+    """Per rule: pairs, in how many another class comes first (`differs`), in how many of these by more than the margin
+    of near ties (`changed`), the share of the latter with its 95 % interval, the median fall.
+
+    Who names a class in one image alone has changed it. Where none is named any more the whole score is lost; where the
+    source names none there is no score to lose, and the pair is not in the median.
+    """
     verdicts = _verdicts(run, judging)
     if verdicts.is_empty():
-        return pl.DataFrame(schema={"rule": pl.String, "pairs": pl.Int64, "changed": pl.Int64})
+        return pl.DataFrame(schema={"rule": pl.String, "pairs": pl.Int64, "differs": pl.Int64, "changed": pl.Int64})
+    fall = (1 - pl.col("follow_up_score") / pl.col("source_score")).clip(0)
     table = verdicts.group_by("rule", "name", maintain_order=True).agg(
         pairs=pl.len(),
+        differs=_differs().sum(),
         changed=pl.col("kind").is_not_null().sum(),
-        median_fall=(1 - pl.col("follow_up_score") / pl.col("source_score")).clip(0).median(),
+        median_fall=pl.when(pl.col("kind") == "lost").then(1.0).otherwise(fall).median(),
     )
     intervals = [wilson(row["changed"], row["pairs"]) for row in table.iter_rows(named=True)]
     return table.with_columns(
@@ -44,6 +58,11 @@ def class_changes(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
         low=pl.Series([low for low, _ in intervals], dtype=pl.Float64),
         high=pl.Series([high for _, high in intervals], dtype=pl.Float64),
     ).sort("share", descending=True, maintain_order=True)
+
+
+def _differs() -> pl.Expr:
+    """Whether another class comes first in the follow-up, or one of the two images has none."""
+    return (pl.col("first_class") != pl.col("source_class")).fill_null(False) | pl.col("kind").is_not_null()
 
 
 def confusions(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
@@ -82,12 +101,15 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
     changes, pairs, right = class_changes(run, judging=judging), confusions(run, judging=judging), correct(run)
     tables = [
         Table(
-            "Pairs whose class changed, with the 95 % interval of the share; and how much of the score was lost",
-            ["rule", "pairs", "class changed", "share", "median fall"],
+            "Pairs in which another class comes first or one image has none, near ties among them; those of them that "
+            "are beyond the margin of near ties, which alone count as changed, with the 95 % interval of their share; "
+            "and how much of the score was lost, in the median of the pairs whose source names a class",
+            ["rule", "pairs", "first class differs", "changed beyond the margin", "share", "median fall"],
             [
                 [
                     row["name"],
                     f"{row['pairs']:,}",
+                    f"{row['differs']:,}",
                     f"{row['changed']:,}",
                     rate_text(row["share"], row["low"], row["high"]),
                     percent(row["median_fall"]),
@@ -96,7 +118,8 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
             ],
         ),
         Table(
-            f"Which class becomes which, over all rules: the {MOST_CONFUSIONS} most frequent",
+            "Which class becomes which, over all rules, most frequent first"
+            + (f": {of_total(MOST_CONFUSIONS, pairs.height, 'change')}" if pairs.height > MOST_CONFUSIONS else ""),
             ["from", "to", "pairs"],
             [[*row[:2], f"{row[2]:,}"] for row in pairs.head(MOST_CONFUSIONS).iter_rows()],
         ),
@@ -118,7 +141,7 @@ def remarks(run: Run, judging: str) -> list[Finding]:
     answers = run.store.predictions(["case", "status", "classes"]).filter(status="ok")
     cases, best = answers["case"].n_unique(), answers["classes"].list.first()
     if cases < FEWEST_CASES or best.n_unique() > 1 or best[0] is None:
-        return _most_confused(run, judging)
+        return [*_near_ties(run, judging), *_most_confused(run, judging)]
     words = (
         f"The system named the same class, {best[0]}, for all {cases:,} images and every change of them. Unless "
         "they all show that, it does not look at the image: rules that it passes say nothing."
@@ -126,14 +149,42 @@ def remarks(run: Run, judging: str) -> list[Finding]:
     return [Finding(words, accuses=True)]
 
 
+def _near_ties(run: Run, judging: str) -> Iterator[Finding]:
+    """In how many pairs another class comes first, where some of them are forgiven as near ties."""
+    changed = _verdicts(run, judging).filter(pl.col("rule").is_in(run.changing_rules(RELATION)))
+    if changed.is_empty():
+        return
+    differing = changed.filter(_differs())
+    beyond = differing["kind"].is_not_null().sum()
+    if differing.height == beyond:
+        return
+    margin = float(run.judging(judging).of(RELATIONS[RELATION])["margin"])
+    scores = run.store.predictions(["status", "scores"]).filter(status="ok")["scores"].list.sort(descending=True)
+    second, first = (scores.list.get(place, null_on_oob=True) for place in (1, 0))
+    leads = bool((second.fill_null(0) < (1 - margin) * first).any())
+    others = "the other one does" if differing.height - beyond == 1 else "the others do"
+    rest = f"{others} not count as changed" if beyond else "none counts as changed"
+    yield Finding(
+        f"In {of_total(differing.height, changed.height, 'pair')} another class comes first, in "
+        f"{f'{beyond:,}' if beyond else 'none'} of them by more than the margin of near ties ({percent(margin)} of the "
+        f"score): {rest}.{'' if leads else ' No class ever leads the next one by more than that.'}",
+        run.answers(judging).undecided,
+    )
+
+
 def _most_confused(run: Run, judging: str) -> list[Finding]:
     """Which class becomes which in most violated pairs."""
     limits = pl.col("rule").replace_strict(run.thresholds(), return_dtype=pl.Float64)
-    changed = _verdicts(run, judging).filter(kind="class").filter(pl.col("severity") >= limits)
+    judged = _verdicts(run, judging)
+    if judged.is_empty():
+        return []
+    changed = judged.filter(kind="class").filter(pl.col("severity") >= limits)
     if changed.is_empty():
         return []
     pairs = changed.group_by("source_class", "class").agg(pairs=pl.len())
     first, other, count = pairs.sort("pairs", "source_class", "class", descending=[True, False, False]).row(0)
+    if pairs.filter(pairs=count).height > 1:
+        return []  # several change as often: none of them is the most frequent
     share = of_total(count, changed.height, "pair")
     return [Finding(f"Where the class changes, it is most often from {first} to {other}: in {share}.", accuses=True)]
 
@@ -150,4 +201,6 @@ def _of_runs(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     return TaskTables(tables, frames) if tables else None
 
 
-PANELS: Mapping[str, Panel] = {"classes": Panel(of_relation=_of_relation, tables=_of_runs, remarks=remarks)}
+PANELS: Mapping[str, Panel] = {
+    "classes": Panel(of_relation=_of_relation, tables=_of_runs, remarks=remarks, kind="labels")
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,22 @@ from instar.relations.pairing import DRAWS, paired, per_pair
 from instar.relations.relation import NOTHING_FOUND, Evidence, Relation
 from instar.spelling import Parameter
 
-MEASURES = {"source_class": pl.String, "class": pl.String, "source_score": pl.Float64, "follow_up_score": pl.Float64}
-"""The class that is expected and the best one of the follow-up, and the scores of the *expected* class in both."""
+MEASURES = {
+    "source_class": pl.String,
+    "class": pl.String,
+    "source_score": pl.Float64,
+    "follow_up_score": pl.Float64,
+    "first_class": pl.String,
+    "undecided": pl.Boolean,
+}
+"""The class that is expected and the best one of the follow-up, and the scores of the *expected* class in both.
+`first_class` comes first in the follow-up; `class` is the expected one where the two are as good as equal. `undecided`:
+in both answers nearly every known class is as good as the first, so that nearly any other one would be forgiven."""
 
 SURE = 0.5
 """A fall is a share of the source's score, or of this one where the source was less sure: it had little to lose."""
+NEARLY_ALL = 0.75
+"""Of the classes that a system names: more than this share, and none of them is told from the others."""
 
 
 def class_kept(evidence: Evidence) -> pl.DataFrame:
@@ -37,7 +48,8 @@ def class_kept(evidence: Evidence) -> pl.DataFrame:
         if row["warp"] is not None and np.linalg.det(np.reshape(row["warp"], (3, 3))) < 0:
             source = source.mirrored(names)
         verdict = _verdict(source, follow_up, options["top"], options["margin"])
-        rows.append({"row": number, "target": "whole", **verdict})
+        undecided = all(_undecided(answer, names, options["margin"]) for answer in (source, follow_up))
+        rows.append({"row": number, "target": "whole", **verdict, "undecided": undecided})
     return per_pair(rows, follow_ups, MEASURES)
 
 
@@ -62,7 +74,15 @@ def _verdict(source: Labels, follow_up: Labels, top: int, margin: float) -> Row:
         "class": expected if tied else best,
         "source_score": before,
         "follow_up_score": after,
+        "first_class": best,
     }
+
+
+def _undecided(answer: Labels, names: Collection[str], margin: float) -> bool:
+    """Whether an answer can hardly tell its first class from nearly all that are known. A set of words without scores
+    is no such answer, as long as there are other words."""
+    tied = int((answer.scores >= (1 - margin) * answer.scores.max(initial=0.0)).sum())
+    return tied > max(1.0, NEARLY_ALL * len(names))
 
 
 def _tied(answer: Labels, one: str, other: str, margin: float) -> bool:
@@ -78,7 +98,10 @@ def _marked(source: Row, follow_up: Row, options: Row) -> MarkedPair:
     )
     old, new = (best[0][0] if best else "" for best in (before, after))
     kept = old == new
+    answers = (Labels.from_row(row, {}) for row in (source, follow_up))
+    tied = all(_tied(answer, old, new, options["margin"]) for answer in answers)
     sentence = f"{old or 'no class'} came first, now {new or 'no class'} does"
+    sentence += f": a near tie, forgiven by the margin of {options['margin']:g}" if tied and not kept else ""
     return MarkedPair(
         _segments(before, old, "kept" if kept else "missing"),
         _segments(after, new, "kept" if kept else "extra"),
@@ -106,13 +129,15 @@ _ROLES = {
 RELATIONS: Mapping[str, Relation] = {
     "class_kept": Relation(
         "class_kept", "labels", class_kept, threshold=0.5,
-        unit="shares of the class's score lost",
+        unit="shares of the class's score lost; from 1 up: another class leads by the rest", title="class of the image",
         grid=(0.1, 0.25, 0.5, 0.75, 1.0, 1.1, 1.25, 1.5), kinds=("class", "lost", "invented"), measures=MEASURES,
         meanings={
             "class": "another class comes first", "lost": "no class is named any more",
             "invented": "a class is named where none was",
         },
-        parameters=DRAWS, classes="source_class", marked=_marked, roles=_ROLES,
+        counted={"class": "of another class"},
+        details=("{source_class} comes first in the source, {first_class} in the follow-up",),
+        parameters=DRAWS, classes="source_class", forgiven="undecided", marked=_marked, roles=_ROLES,
         options=(
             Parameter(
                 "top", "int", 1, low=1, high=100, help="how many of the best classes may hold the source's class"
@@ -123,8 +148,8 @@ RELATIONS: Mapping[str, Relation] = {
                 help="two classes whose scores differ by no more than this share in both images may change places",
             ),
         ),
-        help="The class of the image stays, and the system stays as sure of it. From a severity of 1 on, another class "
-        "comes first.",
+        help="The class of the image stays, and the system stays as sure of it. A severity below 1 is the share of its "
+        "score that the class lost; from 1 on another class comes first, and what is above 1 is its lead.",
     )
 }
 # fmt: on

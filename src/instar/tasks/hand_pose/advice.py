@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from instar.engine import SOURCE
-from instar.report.words import count_of, rate_text
+from instar.report.words import count_of, of_total, rate_text
 from instar.stats import ends, wilson
 from instar.tasks.hand_pose.counts import FINGERS, CountColumns
 from instar.tasks.hand_pose.faults import (
@@ -118,9 +118,15 @@ def _few(sums: Sums) -> list[Advice]:
     count = sums.judged([0])
     if count >= LEAST:
         return []
-    f1 = f", with an F1 of {share_text(sums.values('f1', [0]))}" if count else ""
-    says = f"Nothing can be said of it: advice takes at least {LEAST} cases, and small differences take hundreds."
-    return [Advice("few", says, f"the run judged {count_of(count, 'case') if count else '0 cases'}{f1}")]
+    total = len(sums.counts.cases)
+    if is_unlabelled(sums):  # the source would be compared with itself
+        which, because = "in whose source it finds a hand", f"it finds one in {of_total(count, total, 'case')}"
+    else:
+        which = "with a ground truth" if "source" not in sums.counts.cases["reference"] else "that have a reference"
+        f1 = f", with an F1 of {share_text(sums.values('f1', [0]))}" if count else ""
+        because = f"{of_total(count, total, 'case')} {'is' if count == 1 else 'are'} such{f1}"
+    says = f"No advice yet: it takes at least {LEAST} cases {which}, and small differences take hundreds."
+    return [Advice("few", says, because)]
 
 
 def _unlabelled(sums: Sums) -> list[Advice]:
@@ -355,7 +361,13 @@ ADVICE_RULES = (
         misread,
         alone=True,
     ),
-    AdviceRule("few", "fewer than 10 cases were judged: then this is all that is said", _few, alone=True),
+    AdviceRule(
+        "few",
+        "fewer than 10 cases can be compared, with their ground truth or with a hand in the source: then no other "
+        "advice is given",
+        _few,
+        alone=True,
+    ),
     AdviceRule("unlabelled", "no case has a ground truth", _unlabelled),
     AdviceRule(
         "unseeing",

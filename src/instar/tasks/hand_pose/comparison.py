@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from instar.engine import SOURCE
-from instar.report.words import percent
+from instar.report.words import count_of, percent
 from instar.stats import ends
 from instar.tasks.hand_pose.advice import advice_frame, advice_of, is_unlabelled, looks_at_images
 from instar.tasks.hand_pose.counts import HandCounts
@@ -163,8 +163,11 @@ def _preferred(
     counts = {name: each.judged([0]) for name, each in sums.items()}
     judged = f"cases that were judged: {', '.join(f'{name} {count}' for name, count in counts.items())}"
     if min(counts.values()) < LEAST:
-        common = "cases in common" if paired else "cases"
-        return [Advice("few", f"Nothing can be said of which is better: that takes at least {LEAST} {common}.", judged)]
+        fewest = min(counts.values())
+        shared = f"the runs have {count_of(fewest, 'judged case')} in common"
+        there = shared if paired else f"one run has {count_of(fewest, 'judged case')}"
+        says = f"Nothing can be said of which is better: {there}, and that takes at least {LEAST}."
+        return [Advice("few", says, judged)]
     advice = []
     if not paired:
         says = "These runs have no case in common: differences between them may come from the images."
@@ -188,7 +191,9 @@ def _preference(others: Sequence[Difference], purpose: Purpose, blind: Sequence[
     measure = {"f1": "F1", "hand_recall": "recall of hands"}.get(purpose.measure, purpose.measure)
     places = {SOURCE: "in the source", EVERY: "over source and test cases"}
     place = places.get(purpose.group, f"under {GROUPS.get(purpose.group)}")
-    because = f"{measure} {place}: {best} {percent(value)}; " + "; ".join(
+    shared = " that all runs have" if others[0].paired else " at least"
+    cases = f"{count_of(others[0].cases, 'case')}{shared}"
+    because = f"{measure} {place}, on {cases}: {best} {percent(value)}; " + "; ".join(
         f"{each.run} {percent(each.run_value)}, {points_text(each.value, each.low, each.high, 'points less')}"
         for each in others
     )

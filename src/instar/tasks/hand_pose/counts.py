@@ -59,6 +59,8 @@ class HandCounts:
     """What is known of each answer, by case and follow-up, before anything is counted: `answers.FACTS`."""
     readings: pl.DataFrame
     """How many landmarks of the sources are right if answers are read in other ways: `answers.READINGS`."""
+    margin: float
+    """How far below the confidence a score may fall before a rule of the run calls a hand lost; here it is missing."""
 
     @property
     def follow_ups(self) -> tuple[str, ...]:
@@ -108,7 +110,8 @@ class CountColumns:
 def hand_counts(run: Run, judging: str = DEFAULT) -> HandCounts:
     """Count what a run found of its hands, in source and follow-ups, against the truth or the source's answer.
 
-    Hands, landmarks and distances are counted as the relation `accuracy` does. `hand_comparison` takes the counts of
+    Hands, landmarks and distances are counted as the relation `accuracy` does: a hand whose score is below the
+    confidence is missing, however little, as for whoever cuts there. `hand_comparison` takes the counts of
     several runs.
     """
     return run.cached(("hand counts", judging), lambda: _counted(run, judging))
@@ -117,7 +120,9 @@ def hand_counts(run: Run, judging: str = DEFAULT) -> HandCounts:
 def _counted(run: Run, judging: str) -> HandCounts:
     rules = accuracy_rules(run)
     manifest = run.manifest
-    if not rules or manifest.output is None:
+    if rules and manifest.output is None:
+        raise ValueError(f"not one input was answered in {run.folder}: there are no hands to count")
+    if not rules:
         raise ValueError(
             f"{run.folder} has no rules about the accuracy of hands; `instar run mediapipe-hands "
             "hand-pose DATASET` makes such a run"
@@ -130,8 +135,8 @@ def _counted(run: Run, judging: str) -> HandCounts:
     options: Row = {}
     blocks: list[tuple[pl.DataFrame, Counts]] = []
     facts, readings = [pl.DataFrame(schema=FACTS)], [pl.DataFrame(schema=READINGS)]
-    for part in chunks(run.store):
-        rows, cases = run.store.predictions(_COLUMNS, where=part), run.store.cases(where=part)
+    for piece in chunks(run.store):
+        rows, cases = piece.predictions(_COLUMNS), piece.cases()
         for number, members in enumerate(groups.values()):
             whole, _ = evidence(members, rows, cases, manifest, run.judging(judging))
             follow_ups = whole.follow_ups if number else _with_source(whole)
@@ -146,7 +151,15 @@ def _counted(run: Run, judging: str) -> HandCounts:
     hands = CountColumns.of(counts[:, 0], len(landmarks)).hands
     judged[(cases["reference"] == "source").to_numpy() & (hands[:, 0] == 0)] = False
     cases = cases.with_columns(empty=pl.col("empty").fill_null(pl.Series(hands.sum(1) == 0)))
-    return HandCounts(options, cases, test_cases, landmarks, judged, counts, pl.concat(facts), pl.concat(readings))
+    known_facts, known_readings, margin = pl.concat(facts), pl.concat(readings), _margin(run, judging)
+    return HandCounts(options, cases, test_cases, landmarks, judged, counts, known_facts, known_readings, margin)
+
+
+def _margin(run: Run, judging: str) -> float:
+    """The margin of score that the run's own rules about poses allow; 0 where they allow none."""
+    relations = {rule.relation.relation.name: rule.relation.relation for rule in run.bound_rules()}
+    options = (run.judging(judging).of(each) for each in relations.values() if each.output == "poses")
+    return max((float(each.get("margin", 0.0)) for each in options), default=0.0)
 
 
 def _cases(run: Run, keys: pl.DataFrame) -> pl.DataFrame:

@@ -33,9 +33,12 @@ def silent(sums: Sums) -> list[Advice]:
     hits, count = answered(sums)
     if count < SOME or (hits and (count < LEAST or wilson(hits, count)[1] >= NONE)):
         return []
-    often, some = ("hardly ever", f"{hits} of {count}") if hits else ("never", f"none of {count}")
+    some = f"{hits} of {count}" if hits else f"none of {count}"
+    often = "hardly ever answers" if hits else "never answers"
+    if not hits and (sums.counts.facts["hands"] > 0).any():
+        often = "answers no source, though some of its follow-ups"
     says = (
-        f"It {often} answers: nothing else can be said of it. Find out whether it gets the images, whether they show "
+        f"It {often}: nothing else can be said of it. Find out whether it gets the images, whether they show "
         "hands as it knows them, and what its scores mean."
     )
     confidence = sums.counts.options["confidence"]

@@ -82,7 +82,13 @@ def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
         return None
     names = {"f1": "F1", "precision": "precision", "recall": "recall"}
     shown = _with_words(table.filter(pl.col("measure").is_in(list(names)))).select(
-        "n", "rate", "low", "high", "interval", "landmark", series=pl.col("measure").replace(names)
+        "n",
+        "rate",
+        "low",
+        "high",
+        "interval",
+        pl.col("landmark").str.replace_all("_", " "),
+        series=pl.col("measure").replace(names),
     )
     finished = table.filter((pl.col("measure") == "f1") & pl.col("completes").is_not_null()).select("n", "completes")
     last = max(table["n"])
@@ -109,8 +115,8 @@ def response_curves(table: pl.DataFrame, section: Section) -> Chart | None:
     return Chart(
         "hands-response",
         "TC1: the response to covering",
-        "With the 95 % interval of F1. Dotted lines mark the landmarks that complete a finger. A system that sees what "
-        "is there falls evenly; one that does not fall does not look.",
+        "The band is the 95 % interval of F1. Dotted lines mark the landmarks that complete a finger. A system that "
+        "sees what is there falls evenly; one that does not fall does not look.",
         drawn(270, section.start, layers, data={"name": "response"}),
         {"response": shown, "completed": finished},
         380,
@@ -169,8 +175,9 @@ def bars_by_test_case(table: pl.DataFrame, section: Section) -> Chart:
     return Chart(
         "hands-tests",
         "F1 per test case",
-        "Bars with 95 % intervals. The dashed line is the baseline; triangles are precision, circles recall. At the "
-        "right are the points of F1 lost from the baseline, as in the table: more than 5 for certain is a violation.",
+        "Lines over the bars are 95 % intervals. The dashed line is the baseline; triangles are precision, circles "
+        "recall. Points of F1 lost from the baseline are in the table, and at the right where there is room. "
+        "The suite's rules over all cases allow 5 % of the baseline to be lost, whatever that is in points.",
         drawn((ROW + 5) * rows, section.start, _test_case_layers(groups), data={"name": "tests"}),
         {"tests": shown},
         (ROW + 5) * rows + AXES + 60,
@@ -346,13 +353,13 @@ def finger_bars(table: pl.DataFrame, section: Section) -> Chart | None:
     )
 
 
-def run_bars(table: pl.DataFrame, names: Sequence[str], section: Section) -> Chart:
-    """F1 of each test case, run by run."""
+def run_bars(table: pl.DataFrame, names: Sequence[str], section: Section, cases: str) -> Chart:
+    """F1 of each test case, run by run; `cases` says on how many."""
     f1 = table.filter((pl.col("measure") == "f1") & (pl.col("group") != RESPONSE) & pl.col("value").is_not_null())
     return _bar_chart(
         "hands-compared",
         "F1 per test case, by run",
-        "With 95 % intervals, on the cases that all runs have.",
+        f"With 95 % intervals. {cases}",
         _placed(f1).select("name", "order", "rate", "low", "high", "interval", "cases", series="run"),
         dict(zip(names, cycle(_RUNS), strict=False)),
         "F1 of landmarks",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -46,13 +46,19 @@ def _pooled(measure: str, named: Mapping[str, Floats]) -> Floats:
     return np.asarray(np.where(np.sum(counts, 0) > 0, measured(*counts), 1.0 if measure.endswith("f1") else np.nan))
 
 
-def _measured(name: str, columns: CountColumns) -> Floats:
-    if name == "auc":
-        share = _ratio(columns.within, columns.sized)
-        return np.asarray(((share[..., 1:] + share[..., :-1]) / 2).mean(-1))
+def _measures_of(columns: CountColumns) -> Callable[[str], Floats]:
+    """Every measure of some counts by its name. Landmarks are summed once for all of them: that takes longest."""
     hands = {f"hand_{kind}": columns.hands[..., place] for place, kind in enumerate(("tp", "fp", "fn"))}
     apart = {"distance": columns.apart[..., 0], "near": columns.apart[..., 1]}
-    return _pooled(name, {**_landmark_counts(columns.marks.sum(-2)), **hands, **apart})
+    counts = {**_landmark_counts(columns.marks.sum(-2)), **hands, **apart}
+
+    def measured(name: str) -> Floats:
+        if name == "auc":
+            share = _ratio(columns.within, columns.sized)
+            return np.asarray(((share[..., 1:] + share[..., :-1]) / 2).mean(-1))
+        return _pooled(name, counts)
+
+    return measured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,13 +73,18 @@ class Sums:
     own: Floats
     base: Floats
     covering: Sums | None = None
+    _values: dict[tuple[str, tuple[int, ...], bool], Floats] = field(default_factory=dict, init=False, repr=False)
 
     def columns(self, which: Sequence[int], *, base: bool = False) -> CountColumns:
         """Of some test cases together."""
         return CountColumns.of((self.base if base else self.own)[:, list(which)].sum(1), len(self.counts.landmarks))
 
     def values(self, measure: str, which: Sequence[int], *, base: bool = False) -> Floats:
-        return _measured(measure, self.columns(which, base=base))
+        """A measure of some test cases together, kept: advice asks for the same ones again and again."""
+        key = (measure, tuple(which), base)
+        if key not in self._values:
+            self._values[key] = _measures_of(self.columns(which, base=base))(measure)
+        return self._values[key]
 
     def lost(self, measure: str, which: Sequence[int]) -> Floats:
         """What some test cases together lose of a measure."""
@@ -191,8 +202,9 @@ def _rows(sums: Sums, sets: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, 
         for each in (sums.own, sums.base)
     )
     cases = [sums.judged(which) for which in sets.values()]
+    sides = _measures_of(own), _measures_of(base)
     for measure in MEASURES:
-        value, first = (np.where(np.array(cases) > 0, _measured(measure, each), np.nan) for each in (own, base))
+        value, first = (np.where(np.array(cases) > 0, measured(measure), np.nan) for measured in sides)
         lost = interval_columns(value - first if measure == "error" else first - value, LOST)
         for name, count, number, start, loss in zip(sets, cases, interval_columns(value), first[0], lost, strict=True):
             baseline = None if np.isnan(start) else float(start)

@@ -8,11 +8,11 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.engine import SOURCE
-from instar.report.compared import run_names
+from instar.report.compared import common_words, run_names
 from instar.report.panels import Choice, Panel, PanelContent, PaperFigure, Table, TaskTables
 from instar.report.section import Section
 from instar.report.sentences import Finding, over_cases_text
-from instar.report.words import interval, percent, severity_text
+from instar.report.words import hundredths, interval, percent, severity_text
 from instar.store import Row
 from instar.tasks.hand_pose.analysis import hand_advice, hand_comparison, hand_counts, hand_frames
 from instar.tasks.hand_pose.comparison import response_comparison
@@ -38,8 +38,9 @@ _UNITS = {"part": "sizes of the hand", "box": "sizes of its box", "image": "imag
 
 
 def _relation(run: Run) -> str | None:
-    """The relation that hands are shown under: `accuracy`, else the first that is about poses; None where none is."""
-    names = list(run.grids()) if accuracy_rules(run) else []
+    """The relation that hands are shown under: `accuracy`, else the first that is about poses; None where none is, or
+    where the system answered nothing."""
+    names = list(run.grids()) if accuracy_rules(run) and run.manifest.output is not None else []
     return "accuracy" if "accuracy" in names else next(iter(names), None)
 
 
@@ -77,9 +78,10 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judgin
         return None
     counts = {name: hand_counts(run, judging) for name, run in zip(names, runs, strict=True)}
     frames = hand_comparison(counts)
-    charts = [run_bars(frames["measures"], names, section), purpose_bars(frames["groups"], names, section)]
+    cases = _common(frames)
+    charts = [run_bars(frames["measures"], names, section, cases), purpose_bars(frames["groups"], names, section)]
     tables = [_advice_table(frames["advice"]), *_tables_of_runs(frames, list(counts.values()))]
-    return PanelContent("Which one for what", _text(list(counts.values())), charts, tables)
+    return PanelContent("Which one for what", f"{_text(list(counts.values()))} {cases}", charts, tables)
 
 
 def _printed(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
@@ -89,12 +91,12 @@ def _printed(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     counts = [hand_counts(run, judging) for run in runs]
     if len(runs) == 1:
         frames = hand_frames(runs[0], judging=judging)
-        tables = _tables_of_run(frames, counts[0])
+        tables, before = _tables_of_run(frames, counts[0]), [_text(counts)]
     else:
         frames = hand_comparison(dict(zip(run_names(runs), counts, strict=True)))
-        tables = _tables_of_runs(frames, counts)
+        tables, before = _tables_of_runs(frames, counts), [f"{_text(counts)} {_common(frames)}"]
     advice = [f"* {sentence}" for sentence in _sentences(frames["advice"])]
-    return TaskTables(tables, frames, before=[_text(counts)], after=advice)
+    return TaskTables(tables, frames, before=before, after=advice)
 
 
 def _tables_of_run(frames: Frames, counts: HandCounts) -> list[Table]:
@@ -110,7 +112,8 @@ def _tables_of_run(frames: Frames, counts: HandCounts) -> list[Table]:
 
 def _tables_of_runs(frames: Frames, counts: Sequence[HandCounts]) -> list[Table]:
     by_run = frames["baselines"].group_by("run", maintain_order=True)
-    return [*_baselines({str(name): part for (name,), part in by_run}, counts), _side_by_side(frames["measures"])]
+    baselines = _baselines({str(name): part for (name,), part in by_run}, counts)
+    return [*baselines, _side_by_side(frames["measures"], counts)]
 
 
 # --- words -----------------------------------------------------------------------------------------
@@ -124,13 +127,37 @@ def _text(counts: Sequence[HandCounts]) -> str:
     against = " or ".join(reference for kind, reference in words.items() if kind in kinds)
     objects = [each.cases["object"] for each in counts if each.cases["object"].dtype == pl.Boolean]
     some = any(column.any() and not column.fill_null(False).all() for column in objects)
+    score = f" with a score of at least {options['confidence']:g}" if options["confidence"] > 0 else ""
     knuckle = " (wrist to middle knuckle)" if options["normaliser"] == "part" else ""
     return (
         f"Measured against {against}. A landmark is right where it is nearer than {options['within']:g} "
         f"{_UNITS[options['normaliser']]}{knuckle}, a hand where the boxes around the landmarks overlap by more than "
-        f"{options['iou']:g}; what is not found is missing. Intervals are 95 % intervals over a thousand resamples of "
-        f"the cases.{' Cases whose attribute object is true are in the baselines only.' if some else ''}"
+        f"{options['iou']:g}; what is not found{score} is missing. Intervals are 95 % intervals over "
+        "a thousand resamples of the cases."
+        + (" Cases whose attribute object is true are in the baselines only." if some else "")
     )
+
+
+def _no_margin(counts: Sequence[HandCounts]) -> str:
+    """That these numbers cut at the confidence, where rules of the same run allow a margin below it."""
+    confidence, margin = counts[0].options["confidence"], max(each.margin for each in counts)
+    if not confidence or not margin:
+        return ""
+    return (
+        f". These numbers have no margin of score: a hand that scores less than {confidence:g} is missing, as for "
+        f"everybody who cuts there. Rules call it lost only below {max(0.0, confidence - margin):g}, so that a change "
+        "that violates no rule may still cost F1"
+    )
+
+
+def _common(frames: Frames) -> str:
+    """On how many cases runs are compared."""
+    f1 = frames["measures"].filter(pl.col("measure") == "f1", pl.col("follow_up") == SOURCE)
+    judged = dict(f1.select("run", "cases").iter_rows())
+    if frames["differences"]["paired"].any():
+        return f"The runs are compared on {common_words(min(judged.values()))}."
+    each = ", ".join(f"{name} {cases:,}" for name, cases in judged.items())
+    return f"The runs have no case in common, and each has its own: {each}."
 
 
 def _advice_table(advice: pl.DataFrame) -> Table:
@@ -159,7 +186,7 @@ def _distance(row: Row) -> str:
 def _lost(row: Row) -> str:
     if row["lost"] is None or row["follow_up"] == SOURCE:
         return "–"
-    return f"{100 * row['lost']:z.1f} ({round(100 * row['lost_low'])} to {round(100 * row['lost_high'])})"
+    return f"{100 * row['lost']:z.1f} ({hundredths(row['lost_low'])} to {hundredths(row['lost_high'])})"
 
 
 # --- tables ----------------------------------------------------------------------------------------
@@ -214,13 +241,13 @@ def _costs(table: pl.DataFrame, counts: HandCounts) -> Table:
     ]
     return Table(
         "Test cases, in % with 95 % intervals; lost: points of F1 less than the source of the same cases; error in "
-        f"{_UNITS[counts.options['normaliser']]}",
+        f"{_UNITS[counts.options['normaliser']]}{_no_margin([counts])}",
         ["test case", "cases", "F1", "lost", "precision", "recall", "hand F1", "error"],
         rows,
     )
 
 
-def _side_by_side(table: pl.DataFrame) -> Table:
+def _side_by_side(table: pl.DataFrame, counts: Sequence[HandCounts]) -> Table:
     """Systems × test cases × measures."""
     measures = dict(_by_measure(table.filter(pl.col("group") != RESPONSE), "follow_up", "run"))
     runs = list(dict.fromkeys(table["run"]))
@@ -231,7 +258,8 @@ def _side_by_side(table: pl.DataFrame) -> Table:
         if (row := measures.get((follow_up, run)))
     ]
     return Table(
-        "Test cases by system, in % with 95 % intervals; lost: points of F1 less than the source of the same cases",
+        "Test cases by system, in % with 95 % intervals; lost: points of F1 less than the source of the same cases"
+        + _no_margin(counts),
         ["test case", "system", "F1", "lost", "precision", "recall", "hand F1"],
         rows,
     )
@@ -277,7 +305,9 @@ def _relations(table: pl.DataFrame) -> Table:
         for row in table.with_columns(pl.col("cases").cast(pl.Int64)).iter_rows(named=True)
     ]
     return Table(
-        "Rules over all cases: severity 0 is kept; r and ρ of F1 with the level, or what F1 loses, with 95 % intervals",
+        "Rules over all cases: severity 0 is kept; r and ρ of F1 with the level, or which part of the source's F1 is "
+        "lost, with 95 % intervals. These are over the cases in which there is a hand or an answer, those of the other "
+        "tables over all cases, so that the two may differ",
         ["test case", "severity", "measured"],
         rows,
     )
@@ -321,5 +351,7 @@ FIGURES: Mapping[str, PaperFigure] = {
     "4": PaperFigure("TC1, the response to covering, of one system or several", _responses, several=True)
 }
 PANELS: Mapping[str, Panel] = {
-    "hands": Panel(_of_relation, of_runs=_of_runs, tables=_printed, several=True, remarks=_remarks, figures=FIGURES)
+    "hands": Panel(
+        _of_relation, of_runs=_of_runs, tables=_printed, several=True, remarks=_remarks, figures=FIGURES, kind="poses"
+    )
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from instar.report.words import rate_text
+from instar.report.words import hundredths, rate_text
 from instar.stats import ends, wilson
 from instar.tasks.hand_pose.measures import Floats, Sums
 
@@ -72,7 +72,7 @@ def hits_text(hits: int, count: int) -> str:
 
 def points_text(difference: float, low: float, high: float, unit: str) -> str:
     """A difference of shares with its interval: 12 points (3 to 20)."""
-    return f"{round(100 * difference)}{unit and f' {unit}'} ({round(100 * low)} to {round(100 * high)})"
+    return f"{hundredths(difference)}{unit and f' {unit}'} ({hundredths(low)} to {hundredths(high)})"
 
 
 def points_of(values: Floats, unit: str) -> str:
@@ -85,9 +85,9 @@ def costs_text(losses: Mapping[str, Loss], measure: str = "F1") -> str:
     ranked = sorted(losses.items(), key=lambda each: -each[1].points[0])
     texts = []
     for place, (title, loss) in enumerate(ranked):
-        low, high = (round(100 * float(end)) for end in ends(loss.points[1:]))
+        low, high = (hundredths(float(end)) for end in ends(loss.points[1:]))
         unit = "" if place else f" points of {measure}"
-        amount = f"{round(100 * float(loss.points[0]))} of {round(100 * float(loss.baseline[0]))}{unit}"
+        amount = f"{hundredths(float(loss.points[0]))} of {hundredths(float(loss.baseline[0]))}{unit}"
         texts.append(f"{title} {'' if place else 'costs '}{amount} ({low} to {high})")
     return ", ".join(texts)
 

@@ -38,11 +38,14 @@ _OWN = dict.fromkeys(_PAPER, "")
 
 
 OWN_RULES = {
-    "identity": ("unchanged", "its own noise; kept because only that tells chance, and a memory of the image before"),
-    "mirror(h)": ("mirrored", "left and right, x and y; answers that do not look at the image"),
+    "identity": (
+        "unchanged",
+        "the system's own noise; kept because only that tells chance, and a memory of the image before",
+    ),
+    "mirror(h)": ("mirrored", "left and right, x and y exchanged, and answers that do not look at the image"),
     "rotation(20)": (
         "turned a little",
-        "hands that are found upright only, a wrong centre; kept because hands lean more often than they turn",
+        "hands that are found upright only, and a wrong centre; kept because hands lean more often than they turn",
     ),
     "rotate90(1)": (
         "turned by a quarter",
@@ -50,21 +53,22 @@ OWN_RULES = {
     ),
     "shift(0.12, 0.08)": (
         "shifted",
-        "leaning on the middle of the frame or the mean hand; kept because it alone leaves size and frame as they are",
+        "answers that lean on the middle of the frame or on the mean hand; kept because it alone leaves size and "
+        "frame as they are",
     ),
     "crop(0.85, bottom_right)": (
         "cropped",
-        "hands missed at the border; answers in a fixed size; kept because it alone takes a part of the frame away",
+        "hands missed at the border, and answers in a fixed size; kept because it alone takes a part of the frame away",
     ),
     "pad(0.25, left_right)": (
         "letterboxed",
-        "aspect lost on the way to the network and back; kept because nothing else brings a border of its own",
+        "an aspect lost on the way to the network and back; kept because nothing else brings a border of its own",
     ),
-    "resolution(0.5)": ("half as large", "small hands; answers in a fixed size"),
+    "resolution(0.5)": ("half as large", "small hands that are missed, and answers in a fixed size"),
     "gamma(3)": ("dark", "hands lost in dim rooms"),
     "gamma(0.4)": ("bright", "hands lost in glaring light"),
     "motion(9, 45)": ("motion blur", "hands lost in motion, tips before palms"),
-    "jpeg(20)": ("compressed", "leaning on single pixels"),
+    "jpeg(20)": ("compressed", "answers that lean on single pixels"),
     "filtered(brightness(-20, 0.7), skin)": ("darker skin", "hands found by the colour of the skin"),
 }
 """The suite `hands`: the fewest rules that show every fault that we have seeded, and what a purpose says is kept beside

@@ -7,6 +7,7 @@ import polars as pl
 from instar.report.chart import (
     AXES,
     ROW,
+    THRESHOLD_LINE,
     Chart,
     Spec,
     counts,
@@ -124,7 +125,7 @@ def _share_layers(section: Section) -> list[Spec]:
     tips = tooltip(("measure", "measure"), ("threshold", "threshold"), ("count", "cases"), ("rate", "share"))
     band, line, points = curve_layers(x, y, colour, tips, size=40, strokeDash=dash)
     current: Spec = {"transform": [{"filter": "datum.t === t"}], "encoding": {"x": x}}
-    return [band, line, {**current, "mark": {"type": "rule", "color": "var(--accent)"}}, points]
+    return [band, line, {**current, "mark": THRESHOLD_LINE}, points]
 
 
 # --- landmarks -------------------------------------------------------------------------------------
@@ -139,6 +140,11 @@ def _of_rule(spec: Spec, rule: str) -> Spec:
 
 def _landmark_counts(table: pl.DataFrame) -> pl.DataFrame:
     return counts(table).select("rule", "landmark", "part", "t", "rate", "low", "high", "count", "interval")
+
+
+def _slug(pose: Figure) -> str:
+    """The part of a figure, as names of charts and tables have it."""
+    return pose.part.replace(" ", "-")
 
 
 def skeleton(table: pl.DataFrame, pose: Figure, section: Section, rule: str) -> Chart:
@@ -160,14 +166,24 @@ def skeleton(table: pl.DataFrame, pose: Figure, section: Section, rule: str) -> 
         rule,
     )
     spec["padding"] = 10
+    part = _slug(pose)
     return Chart(
-        f"landmarks-{pose.part}",
-        pose.part.replace("_", " ").capitalize(),
-        "A typical pose of this run. The larger and stronger, the more often the landmark strays.",
+        f"landmarks-{part}",
+        pose.part.capitalize(),
+        "A typical pose of this run. The larger and stronger a landmark is drawn, the more often it strays."
+        + _sides(points),
         spec,
-        {"landmarks": _landmark_counts(table), f"places-{pose.part}": points, f"edges-{pose.part}": edges},
+        {"landmarks": _landmark_counts(table), f"places-{part}": points, f"edges-{part}": edges},
         round(LARGEST * high) + 60,
     )
+
+
+def _sides(points: pl.DataFrame) -> str:
+    """On which side of the figure the left of the person is, where landmarks have sides."""
+    left, right = (points.filter(pl.col("landmark").str.starts_with(side))["x"].mean() for side in ("left", "right"))
+    if left is None or right is None:
+        return ""
+    return f" The person's left is on the {'right' if left > right else 'left'}."  # type: ignore[operator]
 
 
 def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
@@ -176,7 +192,7 @@ def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
     down: Spec = {"domain": [0, high], "nice": False, "reverse": True}
     y: Spec = {"field": "y", "type": "quantitative", "axis": None, "scale": down}
     mark: Spec = {"type": "point", "filled": True, "stroke": "var(--ink)", "strokeWidth": 0.8, "opacity": 1}
-    places: Spec = {"data": {"name": f"places-{pose.part}"}, "key": "landmark", "fields": ["x", "y"]}
+    places: Spec = {"data": {"name": f"places-{_slug(pose)}"}, "key": "landmark", "fields": ["x", "y"]}
     chosen: list[Spec] = [
         {"filter": "datum.t === t && datum.rule === rule && datum.rate !== null"},
         {"lookup": "landmark", "from": places},
@@ -190,7 +206,7 @@ def _skeleton_layers(pose: Figure, wide: float, high: float) -> list[Spec]:
     landmarks: Spec = {"data": {"name": "landmarks"}, "transform": chosen}
     return [
         {
-            "data": {"name": f"edges-{pose.part}"},
+            "data": {"name": f"edges-{_slug(pose)}"},
             "mark": {"type": "rule", "color": "var(--other)", "strokeWidth": 2},
             "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
         },
@@ -220,7 +236,7 @@ def worst_landmarks(table: pl.DataFrame, section: Section, rule: str) -> Chart:
     return Chart(
         "landmarks-worst",
         "The landmarks that stray most often",
-        f"The {rows} worst, with 95 % intervals and the counts of pairs.",
+        f"These are the {rows} worst, with 95 % intervals and the counts of pairs.",
         _of_rule(spec, rule),
         {"landmarks": _landmark_counts(table)},
         ROW * rows + AXES,

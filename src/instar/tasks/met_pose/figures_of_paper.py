@@ -12,7 +12,7 @@ from instar.outputs.poses import Poses
 from instar.report.chart import Chart, Spec, curve_layers, share_axis
 from instar.report.limits import limit_words
 from instar.report.panels import Choice, PaperFigure, Table, TaskTables
-from instar.report.words import count_of, percent, rate_text, threshold_text
+from instar.report.words import count_of, listed, percent, rate_text, threshold_text
 from instar.skeleton import Skeleton
 from instar.tasks.met_pose.beside_truth import classic_by_sets, left_out, left_out_sentences
 from instar.tasks.met_pose.figures import KINDS
@@ -71,9 +71,12 @@ def _judged_by_hands(run: Run, judging: str) -> str:
     if header.get("kind") != Poses.kind:
         raise ValueError(f"{run.folder} has no poses, whose hands could be judged")
     bones = Skeleton.from_dict(header["skeleton"])
-    if _HANDS not in {*bones.groups, *(part.name for part in bones.parts)}:
+    there = [*(part.name for part in bones.parts), *bones.groups]
+    if _HANDS not in there:
         raise ValueError(
-            f"the skeleton {bones.name} of {run.folder} has no landmark group {_HANDS}; figure 4 shows its own"
+            f"this figure needs the landmark group {_HANDS}, and the skeleton {bones.name} of {run.folder} has none; "
+            f"it has {listed(there, 12)}. Figure 4 shows the same by the landmarks that it has; for hands, test a "
+            f"system whose skeleton has them, such as mediapipe-holistic, or name the group {_HANDS} in your skeleton"
         )
     return run.judge(**{**run.judging(judging).options, "landmarks": _HANDS})
 

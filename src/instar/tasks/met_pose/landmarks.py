@@ -60,12 +60,17 @@ def landmark_table(run: Run, *, grid: Sequence[float] | None = None, judging: st
     judged_by = run.judging(judging)
     chosen = bones.select(str(judged_by.of(own)["landmarks"] or bones.default))
     tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid or own.grid)
-    for part in chunks(run.store):
-        rows = with_right_zones(run.store, run.store.predictions(_COLUMNS, where=part), manifest, own, judged_by)
-        for number, rule in enumerate(rules):
-            pairs = pose_pairs(evidence([rule], rows, pl.DataFrame(), manifest, judged_by)[0])
+    alike: dict[str, dict[str, int]] = {}
+    for number, rule in enumerate(rules):
+        alike.setdefault(rule.relation.id, {})[rule.transformations[0].id] = number
+    for piece in chunks(run.store):
+        rows = with_right_zones(run.store, piece.predictions(_COLUMNS), manifest, own, judged_by)
+        for numbers in alike.values():
+            members = [rules[number] for number in numbers.values()]
+            pairs = pose_pairs(evidence(members, rows, pl.DataFrame(), manifest, judged_by)[0])
+            rule_of = pairs.follow_ups["follow_up"].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
             for errors in pairs.errors():
-                tally.add(number, errors)
+                tally.add(rule_of[errors.rows], errors)
     names = [(bones.landmarks[i], part.name) for part, indices in chosen for i in indices]
     return tally.table(rules, names)
 
@@ -79,13 +84,16 @@ class _Tally:
         self.violated = np.zeros((rules, len(landmarks), len(self.grid)), np.int64)
         self.bins = np.zeros((rules, len(landmarks), len(_VALUES)), np.uint32)
 
-    def add(self, rule: int, errors: LandmarkErrors) -> None:
-        severity = errors.severity
+    def add(self, rules: Ints, errors: LandmarkErrors) -> None:
+        """Count pairs, of which each has the number of its rule."""
+        every = errors.severity
         first = self.column[int(errors.landmarks[0])]
         columns = slice(first, first + len(errors.landmarks))
-        for number, threshold in enumerate(self.grid):
-            self.violated[rule, columns, number] += ((severity >= threshold) & (severity > 0)).sum(0)
-        self.bins[rule, columns] += _binned(severity)
+        for rule in np.unique(rules):
+            severity = every[rules == rule]
+            for number, threshold in enumerate(self.grid):
+                self.violated[rule, columns, number] += ((severity >= threshold) & (severity > 0)).sum(0)
+            self.bins[rule, columns] += _binned(severity)
 
     def table(self, rules: Sequence[BoundRule], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
         rows: list[tuple[object, ...]] = []
@@ -164,8 +172,10 @@ def _shown(run: Run, bones: Skeleton) -> Iterator[tuple[Part, Floats]]:
     ]
     shown: list[list[npt.NDArray[np.float32]]] = [[np.zeros((0, len(order), 2), np.float32)] for _, _, order in views]
     first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    for some in chunks(run.store):
-        rows = run.store.predictions(["case", *Poses.columns], where=some & first).sort("case")
+    for piece in chunks(run.store, first):
+        if all(sum(map(len, poses)) >= SUBJECTS for poses in shown):
+            break
+        rows = piece.predictions(["case", *Poses.columns], where=first).sort("case")
         points = PoseBatch.from_frame(rows, len(bones.landmarks)).points
         for (_, _, order), poses in zip(views, shown, strict=True):
             there = np.flatnonzero(~np.isnan(points[:, order, 0]).all(1))[: SUBJECTS - sum(map(len, poses))]

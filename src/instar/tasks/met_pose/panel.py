@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import polars as pl
 
 from instar.analysis import Run, classic_table, has_comparable_truth
@@ -12,11 +14,11 @@ from instar.outputs.poses import Poses
 from instar.relations import own_equivariance
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import rate_text, threshold_text
+from instar.report.words import landmark_words, of_total, rate_text, severity_text, threshold_text
 from instar.tasks.met_pose.beside_truth import left_out, left_out_sentences
 from instar.tasks.met_pose.figures import classic_bars, classic_shares, skeleton, worst_landmarks
 from instar.tasks.met_pose.figures_of_paper import CLASSIC_FIGURES, counted_figures
-from instar.tasks.met_pose.landmarks import landmark_table, typical_pose
+from instar.tasks.met_pose.landmarks import Figure, landmark_table, typical_pose
 from instar.tasks.met_pose.rule_sets import RuleSet, own_relation
 from instar.tasks.met_pose.suite import PAPER_BINS
 
@@ -39,9 +41,10 @@ def _counts_of_relation(run: Run, section: Section, judging: str, *, paper: bool
         return None
     frame = _counted(run, section.relation, section.grid, judging, paper=paper)
     text = "Cases by the number of rules that they violate, for each threshold."
+    text += _fewer_rules(run, section.relation, judging)
     if paper and section.rules == PAPER_BINS[-1][1]:
         text += " As published: some bins overlap, and severities count above the threshold only."
-    caption = f"threshold in {section.unit}"
+    caption = f"How many cases violate so many rules, by threshold in {section.unit}"
     return PanelContent("How many rules a case violates", text, tables=[_counts_table(frame, caption)])
 
 
@@ -54,7 +57,23 @@ def _count_tables(runs: Sequence[Run], judging: str, p: float, *, paper: bool) -
     }
     what = "cases by the number of rules that they violate, by threshold in"
     tables = [_counts_table(frame, f"{name}: {what} {run.units(judging)[name]}") for name, frame in frames.items()]
-    return TaskTables(tables, frames) if tables else None
+    notes = [f"{name}:{words}" for name in frames if (words := _fewer_rules(run, name, judging))]
+    return TaskTables(tables, frames, after=notes) if tables else None
+
+
+def _fewer_rules(run: Run, relation: str, judging: str) -> str:
+    """That some cases were judged under fewer rules than others: they can violate fewer of them."""
+    matrix = run.severities(judging).only(run.changing_rules(relation))
+    counts = (~np.isnan(matrix.severity)).sum(0)
+    counts, rules = counts[counts > 0], len(matrix.rules)
+    partly = counts[counts < rules]
+    if not len(partly):
+        return ""
+    return (
+        f" {of_total(len(partly), len(counts), 'case')} {'was' if len(partly) == 1 else 'were'} not judged under all "
+        f"{rules} rules, but under {'as few as ' if len(partly) > 1 else ''}{partly.min()} of them, and can violate no "
+        "more than these."
+    )
 
 
 def _counted(run: Run, relation: str, grid: Sequence[float], judging: str, *, paper: bool) -> pl.DataFrame:
@@ -135,13 +154,15 @@ def _landmarks_of_relation(run: Run, section: Section, judging: str) -> PanelCon
     name = pl.col("rule").replace(dict(section.names)).fill_null(ALL_RULES)
     t = pl.col("threshold").replace_strict(places, return_dtype=pl.Int32).alias("t")
     table = landmark_table(run, grid=section.grid, judging=judging)
-    frame = table.select(name, "landmark", "part", t, "judged", "violated", "rate", "low", "high")
+    words = {text: landmark_words(text) for column in ("landmark", "part") for text in table[column].unique()}
+    shown_names = pl.col("landmark", "part").replace(words)
+    frame = table.select(name, shown_names, t, "judged", "violated", "rate", "low", "high")
     together, by_rule = frame.filter(pl.col("rule") == ALL_RULES), frame.filter(pl.col("rule") != ALL_RULES)
     if not together["judged"].sum():
         return None
     few = len(by_rule) <= MOST_ROWS and section.rules > 1
     shown = pl.concat([together, by_rule] if few else [together])
-    poses = [figure for figure in typical_pose(run) if figure.part in set(together["part"])]
+    poses = [figure for figure in map(_worded, typical_pose(run)) if figure.part in set(together["part"])]
     return PanelContent(
         "Which landmarks stray",
         "Every landmark's own rate, over all pairs of subjects: it is violated where it alone strays by at least the "
@@ -155,6 +176,13 @@ def _landmarks_of_relation(run: Run, section: Section, judging: str) -> PanelCon
     )
 
 
+def _worded(figure: Figure) -> Figure:
+    """With the names of landmarks as people read them."""
+    edges = tuple((landmark_words(a), landmark_words(b)) for a, b in figure.edges)
+    names = tuple(map(landmark_words, figure.landmarks))
+    return replace(figure, part=landmark_words(figure.part), landmarks=names, edges=edges)
+
+
 def _landmark_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     run = runs[0]
     own = own_equivariance(run.manifest.system.kind).relation.name
@@ -164,11 +192,11 @@ def _landmark_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables 
     frame = landmark_table(run, grid=limits[:1], judging=judging).filter(pl.col("rule").is_null()).drop("rule")
     rows = [
         [
-            row["landmark"],
-            row["part"],
+            landmark_words(row["landmark"]),
+            landmark_words(row["part"]),
             f"{row['violated']:,} of {row['judged']:,}",
             rate_text(row["rate"], row["low"], row["high"]),
-            threshold_text(row["median"]),
+            severity_text(row["median"], limits[0]),
         ]
         for row in frame.drop_nulls("rate").sort("rate", descending=True).head(WORST).iter_rows(named=True)
     ]

@@ -108,26 +108,30 @@ PAPER_TABLE: Table = {
 # fmt: on
 
 POSES: Mapping[str, str] = {
-    "identity": "answers that differ by chance: what the system's own noise is",
-    "mirror(h)": "left and right, of the body, the face and the hands",
-    "mirror(both)": "left and right named by the image instead of by the person; people upside down",
-    "rotation(25)": "another centre or another order of axes; people who lean",
-    "stretch(1.25, 1)": "a wrong aspect ratio, coordinates of another size, people who are larger",
-    "resolution(0.2)": "small people, coarse grids, and what needs fine detail",
-    "shift(0.1, 0.1)": "answers that lean on the middle of the frame; people at its edge",
-    "crop(0.9)": "people who are cut, a smaller frame; kept because it alone takes a part of the frame away",
-    "pad(0.25, left_right)": "letterbox offsets to the sides, an aspect ratio that is ignored; kept because nothing "
-    "else brings a border of its own",
+    "identity": "answers that differ by chance, which is the system's own noise",
+    "mirror(h)": "left and right taken for each other, in the body, the face or the hands",
+    "mirror(both)": "left and right named by the image instead of by the person, and mistakes on people upside down",
+    "rotation(25)": "another centre or another order of axes, and mistakes on people who lean",
+    "stretch(1.25, 1)": "a wrong aspect ratio, coordinates of another size, and mistakes on people who are larger",
+    "resolution(0.2)": "mistakes on small people, coarse grids, and what needs fine detail",
+    "shift(0.1, 0.1)": "answers that lean on the middle of the frame, and mistakes on people at its edge",
+    "crop(0.9)": "mistakes on people who are cut and in a smaller frame; kept because it alone takes a part of the "
+    "frame away",
+    "pad(0.25, left_right)": "letterbox offsets to the sides, and an aspect ratio that is ignored; kept because "
+    "nothing else brings a border of its own",
     "pad(0.25, top_bottom)": "letterbox offsets above and below; kept because an offset may be wrong in one direction",
-    "gamma(0.3)": "bright images",
-    "gamma(2.5)": "dark images",
-    "motion(11, 0)": "blur along the image; kept because texture that lies along the other blur outlives it",
-    "motion(11, 90)": "blur across it; kept because texture that lies along the other blur outlives it",
-    "noise(16)": "grain, as of a sensor in little light",
-    "jpeg(10)": "blocks of strong compression",
+    "gamma(0.3)": "mistakes on bright images",
+    "gamma(2.5)": "mistakes on dark images",
+    "motion(11, 0)": "mistakes in blur along the image; kept because texture that lies along the other blur outlives "
+    "it",
+    "motion(11, 90)": "mistakes in blur across the image; kept because texture that lies along the other blur "
+    "outlives it",
+    "noise(16)": "mistakes in grain, as of a sensor in little light",
+    "jpeg(10)": "mistakes in the blocks of strong compression",
     "greyscale": "colour that is relied on",
-    "colour_wheel(90, clothes)": "the colour of clothes; kept because who loses one colour may well bear grey",
-    "colour_wheel(90, skin)": "the colour of skin",
+    "colour_wheel(90, clothes)": "answers that depend on the colour of clothes; kept because who loses one colour may "
+    "well bear grey",
+    "colour_wheel(90, skin)": "answers that depend on the colour of skin",
 }
 """Our own suite: the smallest that shows every fault of a pose estimator that `tests/quality` seeds, and what a purpose
 says is kept beside it (`studies.suites`). Nothing in it covers anybody: a landmark that is there stays where it can be

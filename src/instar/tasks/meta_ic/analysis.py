@@ -10,7 +10,7 @@ from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
 from instar.relations import named_rule
 from instar.report.sentences import Finding
-from instar.report.words import count_of
+from instar.report.words import count_of, of_total
 from instar.stats import wilson
 from instar.tasks.meta_ic.language import is_english
 from instar.tasks.meta_ic.relations import MEASURES, NOT_ENGLISH, RELATIONS
@@ -33,10 +33,12 @@ def caption_rules(run: Run) -> pl.DataFrame:
 def caption_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
     """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together but `identity`.
 
-    `pairs` are those that the relation of objects or that of numbers judges, `unjudged` those that neither can judge;
+    A pair is a source and one follow-up, however many rules judge it: every draw is a pair of its own. `pairs` are
+    those that the relation of objects or that of numbers judges, `unjudged` those that neither can judge;
     `objects` violate the first, `numbers` the second, `either` one of both, with the 95 % interval of its share.
-    `verbatim` counts captions that changed at all, where a rule asks for that. A pair counts once in each of the kinds
-    that it shows. With `identity` nothing is changed: its pairs would make the share of `all` look smaller.
+    `verbatim` counts captions that changed at all, of the `exact` pairs that a rule asks for that. A pair counts once
+    in each of the kinds that it shows. With `identity` nothing is changed: its pairs would make the share of `all` look
+    smaller.
     """
     rules = caption_rules(run)
     if rules.is_empty():
@@ -80,7 +82,7 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
         low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
         high=pl.Series([high for _, high in ends], dtype=pl.Float64),
         verbatim=pl.when(pl.col("exact") > 0).then(pl.col("verbatim")),
-    ).drop("exact")
+    )
 
 
 def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
@@ -105,8 +107,8 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
     if wide:
         notes.append(
             Finding(
-                f"{wide:,} of {of_objects.height:,} pairs are not judged, because a wider word stands for an object "
-                "at the most: an animal may be the dog."
+                f"{of_total(wide, of_objects.height, 'follow-up')} {'is' if wide == 1 else 'are'} not judged, because "
+                "a wider word stands for an object at the most: an animal may be the dog."
             )
         )
     notes += _wrong_classes(verdicts)
@@ -119,22 +121,27 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
 
 
 _WRONG = {
-    "missing": "Captions do not name what they should name",
-    "extra": "Captions name what is not there",
-    "numbers": "Captions say one instead of many, or many instead of one",
+    "missing": ("objects", "Captions do not name what they should name"),
+    "extra": ("objects", "Captions name what is not there"),
+    "numbers": ("numbers", "Captions say one instead of many, or many instead of one"),
 }
+"""What may be wrong with a class: the relation that it violates, and words. Verdicts of both have all measures."""
 
 
 def _wrong_classes(verdicts: pl.DataFrame) -> Iterator[Finding]:
-    """Which classes are wrong in most pairs, by the way in which they are."""
-    wrong = verdicts.filter(pl.col("severity") > 0)
-    for column, words in _WRONG.items():
-        classes = wrong[column].drop_nulls().str.split(",").explode().str.strip_chars()
+    """Which classes are wrong in most follow-ups, by the way in which they are: each follow-up counts once."""
+    for column, (relation, words) in _WRONG.items():
+        wrong = verdicts.filter((pl.col("severity") > 0) & (pl.col("relation") == relation))
+        labels = wrong.select("change", "case", "draw", pl.col(column).str.split(", ")).explode(column)
         counts = (
-            classes.filter(classes != "")
-            .value_counts(sort=True, name="pairs")
-            .sort("pairs", column, descending=[True, False])
+            labels.drop_nulls(column)
+            .unique()
+            .group_by(column)
+            .agg(follow_ups=pl.len())
+            .sort("follow_ups", column, descending=[True, False])
         )
-        shares = [f"{label} in {count_of(pairs, 'pair')}" for label, pairs in counts.head(_MOST_CLASSES).iter_rows()]
+        shares = [
+            f"{label} in {count_of(count, 'follow-up')}" for label, count in counts.head(_MOST_CLASSES).iter_rows()
+        ]
         if shares:
             yield Finding(f"{words}: {', '.join(shares)}.", True)

@@ -158,7 +158,8 @@ def suspicious(
     """Write pairs of captions that look wrong, for people to look at, and corrected captions to train on.
 
     pairs.csv has both captions, what is wrong with them and columns to fill in: is_error, true or false, and a comment.
-    `instar captions precision` counts them. captions.json has the follow-ups with corrected captions in COCO's form.
+    `instar marks RUN --import pairs.csv` reads them back. captions.json has the follow-ups with corrected captions in
+    COCO's form.
 
     Example:
 
@@ -186,36 +187,6 @@ def suspicious(
         print(one_line(f"no images: {reason}"))
     if len(written.missing) > 5:
         print(f"no images of {len(written.missing) - 5} more")
-
-
-@captions.command()
-def precision(
-    pairs: Annotated[
-        Path, typer.Argument(metavar="PAIRS", help="A folder of suspicious pairs, or its pairs.csv, marked by people.")
-    ],
-    as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-) -> None:
-    """Count how many suspicious pairs are errors, as people marked them: the precision of each relation and change.
-
-    The column is_error of pairs.csv has true, yes or 1 for an error, false, no or 0 for none, and is empty where nobody
-    looked.
-
-    Example:
-
-        instar captions precision suspicious/
-    """
-    from instar.report.tables import show_tables
-    from instar.tasks.meta_ic.suspicious_marks import precision_in_words, precision_notes, precision_table, read_marks
-
-    lines = read_marks(pairs)
-    table = precision_table(lines)
-    if as_json:
-        print_json(table.to_dicts())
-        return
-    show_tables(new_console(), [precision_in_words(table)], markdown=markdown)
-    for note in precision_notes(lines):
-        print(note)
 
 
 @pool.command()

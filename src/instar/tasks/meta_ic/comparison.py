@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -14,6 +14,7 @@ from instar.tasks.meta_ic.language import (
     Reading,
     Vocabulary,
     coco,
+    counted,
     is_english,
     paper_classes,
     read_caption,
@@ -25,6 +26,9 @@ PAPER_READERS = {"paper": 60, "paper65": 65}
 """How the code of MetaIC reads captions, by the number of classes that it knows."""
 
 
+Marks = tuple[Mark, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """Two captions side by side.
@@ -32,7 +36,7 @@ class Compared:
     `missing` and `extra` are classes that break the first relation, `numbers` those that break the second, `vague`
     those that should be named and that only a wider word may stand for ("an animal"): of them nothing can be judged.
     `kind` is what the first relation calls it. `nothing`: neither caption names anything, and nothing is expected.
-    `sentences` say it in words.
+    `sentences` say what breaks each of the two relations, `marks` have the words of both captions that it looks at.
     """
 
     missing: tuple[str, ...]
@@ -44,9 +48,8 @@ class Compared:
     nothing: bool
     foreign: bool
     """Neither caption is English."""
-    source: tuple[Mark, ...]
-    follow_up: tuple[Mark, ...]
-    sentences: tuple[str, ...]
+    marks: Mapping[str, tuple[Marks, Marks]]
+    sentences: Mapping[str, tuple[str, ...]]
     expected: tuple[str, ...] = ()
     """The classes that the follow-up's caption should name."""
 
@@ -62,7 +65,7 @@ def compared(
 ) -> Compared:
     """What two captions name, and where that breaks the relations.
 
-    >>> compared("a man on a bench", "a man on a bench and a cat", ["dog"]).sentences
+    >>> compared("a man on a bench", "a man on a bench and a cat", ["dog"]).sentences["objects"]
     ('dog was inserted and is not named', 'cat is named and was not there before')
     """
     words = vocabulary_of(vocabulary)
@@ -189,21 +192,16 @@ class _Comparison:
         wrong = self._wrong_numbers(vague)
         shared = sorted(self.expected & self.actual.keys() - self.gone)
         kind = "misclassification" if extra else "omission" if missing else None
-        sentences = self._sentences(missing, extra, wrong, vague)
+        odd = None
         foreign = False
         if reader not in PAPER_READERS:
             odd, foreign = self._unreadable()
             if odd:
                 kind, wrong, extra = odd[0], {}, []
-                sentences = [odd[1], *self._sentences(missing, extra, {}, vague)]
-        roles = {
-            **dict.fromkeys(shared, "kept"),
-            **dict.fromkeys(self.new & self.actual.keys(), "added"),
-            **dict.fromkeys(wrong, "number"),
-            **dict.fromkeys(extra, "extra"),
-            **dict.fromkeys(missing, "missing"),
-            **dict.fromkeys(vague | detailed, "wider"),
-        }
+        named = dict.fromkeys(shared, "kept") | dict.fromkeys(self.new & self.actual.keys(), "added")
+        wider = vague | detailed
+        faults = dict.fromkeys(extra, "extra") | dict.fromkeys(missing, "missing") | dict.fromkeys(wider, "wider")
+        roles = {"objects": named | faults, "numbers": named | dict.fromkeys(wrong, "number")}
         return Compared(
             tuple(missing),
             tuple(extra),
@@ -213,9 +211,11 @@ class _Comparison:
             kind,
             not (self.named or self.actual or self.expected or kind),
             foreign,
-            _marks(self.before, roles, vague | detailed),
-            _marks(self.after, roles, vague | detailed),
-            tuple(sentences),
+            {name: (_marks(self.before, of, wider), _marks(self.after, of, wider)) for name, of in roles.items()},
+            {
+                "objects": (*([odd[1]] if odd else []), *self._object_sentences(missing, extra, vague)),
+                "numbers": tuple(self._number_sentences(wrong)),
+            },
             tuple(sorted(self.expected)),
         )
 
@@ -258,18 +258,25 @@ class _Comparison:
                 wrong[label] = number
         return wrong
 
-    def _sentences(
-        self, missing: Sequence[str], extra: Sequence[str], wrong: Mapping[str, str], vague: set[str]
-    ) -> list[str]:
-        return [
-            *(
-                f"{label} was inserted and is not named" if label in self.new else f"{label} is not named any more"
-                for label in missing
-            ),
-            *(f"{label} is named and was not there before" for label in extra),
-            *(f"{label}: {self.actual[label]} where {number} is expected" for label, number in wrong.items()),
-            *(f"{label} is named by a wider word at the most" for label in sorted(vague)),
-        ]
+    def _object_sentences(self, missing: Sequence[str], extra: Sequence[str], vague: set[str]) -> Iterator[str]:
+        for label in missing:
+            be, been = _to_be(label)
+            new = label in self.new
+            yield f"{label} {been} inserted and {be} not named" if new else f"{label} {be} not named any more"
+        for label in extra:
+            be, been = _to_be(label)
+            yield f"{label} {be} named and {been} not there before"
+        for label in sorted(vague):
+            yield f"{label} {_to_be(label)[0]} named by a wider word at the most"
+
+    def _number_sentences(self, wrong: Mapping[str, str]) -> Iterator[str]:
+        for label, number in wrong.items():
+            yield f"{label} {_to_be(label)[0]} named as {self.actual[label]} instead of {number}"
+
+
+def _to_be(label: str) -> tuple[str, str]:
+    """The verb after the name of a class, today and before: scissors are, a bus is."""
+    return ("are", "were") if counted(1, label).startswith("a pair of ") else ("is", "was")
 
 
 def _new_words(before: Sequence[Mention], after: Sequence[Mention]) -> list[Mention]:
@@ -301,11 +308,13 @@ def _stood_for(labels: Sequence[str], wider: Sequence[Mention]) -> set[str]:
     return covered
 
 
-def _marks(reading: Reading, roles: Mapping[str, str], hinted: set[str]) -> tuple[Mark, ...]:
+def _marks(reading: Reading, roles: Mapping[str, str], hinted: set[str]) -> Marks:
+    """The words for classes that have a role, and the wider ones that may stand for one with the role *wider*."""
     marks = [
-        Mark(each.start, each.end, roles.get(each.label, "kept"), each.why)
+        Mark(each.start, each.end, roles[each.label], each.why)
         for each in reading.mentions
-        if each.end > each.start
+        if each.end > each.start and each.label in roles
     ]
-    marks += [Mark(each.start, each.end, "wider", each.why) for each in reading.wider if hinted & set(each.classes)]
+    if "wider" in roles.values():
+        marks += [Mark(each.start, each.end, "wider", each.why) for each in reading.wider if hinted & set(each.classes)]
     return tuple(sorted(marks, key=lambda mark: mark.start))

@@ -30,7 +30,7 @@ def _of_run(run: Run, judging: str) -> PanelContent | None:
         "What captions name after a change",
         "With an object inserted, a caption names what it named before, and that object; everything keeps its "
         f"grammatical number. Captions are understood {'as the code of MetaIC did' if paper else 'by Instar'}; "
-        "the command instar captions words says how Instar reads a caption.",
+        "`instar captions words` says how Instar reads a caption.",
         tables=[_in_words(numbers)],
     )
 
@@ -62,17 +62,19 @@ def _in_words(numbers: pl.DataFrame) -> Table:
             *(f"{row[name]:,}" for name in counts),
             rate_text(row["share"], row["low"], row["high"]),
             *(f"{row[name]:,}" for name in kinds),
-            *(["–" if row["verbatim"] is None else f"{row['verbatim']:,}"] if exact else []),
+            *(["–" if row["verbatim"] is None else f"{row['verbatim']:,} of {row['exact']:,}"] if exact else []),
         ]
         for row in numbers.iter_rows(named=True)
     ]
     left_out = f". The row all leaves out {UNCHANGED}" if {UNCHANGED, "all"} <= set(numbers["change"]) else ""
     return Table(
-        "How many pairs break the relation of objects (MR1), the relation of numbers (MR2), or either of them; the "
-        f"share that breaks either, with its 95 % interval; and how many pairs show each kind of error{left_out}",
-        ["change", "pairs", "not judged", *counts[2:], "share", *kinds, *(["changed at all"] if exact else [])],
+        "How many follow-ups break the relation of objects (MR1), the relation of numbers (MR2), or either of them; "
+        "the share that breaks either, with its 95 % interval; and how many show each kind of error. Every draw is a "
+        f"follow-up, and counts once however many rules judge it; a case that a change does not apply to has none, and "
+        f"counts once as not judged{left_out}",
+        ["change", "follow-ups", "not judged", *counts[2:], "share", *kinds, *(["changed at all"] if exact else [])],
         rows,
     )
 
 
-PANELS: Mapping[str, Panel] = {"captions": Panel(of_run=_of_run, tables=_tables, remarks=_remarks)}
+PANELS: Mapping[str, Panel] = {"captions": Panel(of_run=_of_run, tables=_tables, remarks=_remarks, kind="caption")}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 import polars as pl
 
@@ -17,7 +16,7 @@ _ROLES = {
     "added": "inserted and named",
     "missing": "not named any more",
     "extra": "named and not there before",
-    "number": "named in another number",
+    "number": "one named as many, or many as one",
     "wider": "a wider word that may stand for it",
 }
 _CLASSES = ("expected", "missing", "extra", "numbers", "vague")
@@ -43,21 +42,31 @@ def compared_rows(source: Row, follow_up: Row, options: Row) -> Compared:
     )
 
 
-def _marked(source: Row, follow_up: Row, options: Row) -> MarkedPair:
-    comparison = compared_rows(source, follow_up, options)
-    return MarkedPair(
-        segments(source["caption"], comparison.source),
-        segments(follow_up["caption"], comparison.follow_up),
-        comparison.sentences,
-        tuple(follow_up["added"] or ()),
-    )
+def _marking(relation: str) -> Callable[[Row, Row, Row], MarkedPair]:
+    """Marks what a relation looks at, and nothing that only the other one counts."""
+
+    def marked(source: Row, follow_up: Row, options: Row) -> MarkedPair:
+        comparison = compared_rows(source, follow_up, options)
+        before, after = comparison.marks[relation]
+        return MarkedPair(
+            segments(source["caption"], before),
+            segments(follow_up["caption"], after),
+            comparison.sentences[relation],
+            tuple(follow_up["added"] or ()),
+        )
+
+    return marked
 
 
 def _marked_verbatim(source: Row, follow_up: Row, options: Row) -> MarkedPair:
-    """The objects are marked all the same; that another caption names the same ones is a sentence of its own."""
-    pair = _marked(source, follow_up, {"reader": "words", "vocabulary": "coco", **options})
+    """What captions name is no matter of this relation: no word is marked."""
     changed = source["caption"] != follow_up["caption"]
-    return replace(pair, sentences=("the caption is another one", *pair.sentences)) if changed else pair
+    return MarkedPair(
+        segments(source["caption"], ()),
+        segments(follow_up["caption"], ()),
+        ("the caption is another one",) if changed else (),
+        tuple(follow_up["added"] or ()),
+    )
 
 
 def _pairs(evidence: Evidence) -> Iterator[tuple[Row, Row, dict[str, object]]]:
@@ -150,21 +159,26 @@ RELATIONS: Mapping[str, Relation] = {
     for relation in (
         Relation(
             "objects", "caption", objects, unit="classes wrong", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
+            title="objects in captions", details=("the caption should name: {expected}",),
             kinds=("misclassification", "omission", "silent", "language"), measures=MEASURES, parameters=(_DRAWS,),
             meanings={
                 "misclassification": "something is named that is not there",
                 "omission": "something that is there is not named",
                 "silent": "the follow-up's caption is empty", "language": "the follow-up's caption is not English",
             },
+            counted={
+                "misclassification": "misclassifications", "omission": "omissions", "language": "not in English",
+            },
             options=(_READER, _WORDS, _EMPTY), classes="expected", by_class="by_class",
-            marked=_marked, roles=_ROLES,
+            marked=_marking("objects"), roles={role: _ROLES[role] for role in _ROLES if role != "number"},
             words="the caption must name the right objects",
             help="The follow-up's caption names the objects of the source's, and what was inserted.",
         ),
         Relation(
             "numbers", "caption", numbers, unit="classes wrong", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
+            title="grammatical number in captions", details=("the caption should name: {expected}",),
             kinds=("number",), measures=MEASURES, parameters=(_DRAWS,),
-            meanings={"number": "one is called many, or many one"},
+            meanings={"number": "one is called many, or many one"}, counted={"number": "wrong numbers"},
             options=(
                 _READER, _WORDS, _EMPTY,
                 Parameter(
@@ -172,13 +186,14 @@ RELATIONS: Mapping[str, Relation] = {
                     help="judge every class that both captions name, or only pairs that name the same classes",
                 ),
             ),
-            marked=_marked, roles=_ROLES,
+            marked=_marking("numbers"), roles={role: _ROLES[role] for role in ("kept", "added", "number")},
             words="the caption must tell one from many",
             help="Objects keep their grammatical number; what was inserted is one, or many if one was there.",
         ),
         Relation(
             "verbatim", "caption", verbatim, unit="captions changed", threshold=1.0, grid=(1.0,), mapping=False,
-            measures={"draw": pl.Int32}, parameters=(_DRAWS,), options=(_EMPTY,), marked=_marked_verbatim, roles=_ROLES,
+            title="captions word for word",
+            measures={"draw": pl.Int32}, parameters=(_DRAWS,), options=(_EMPTY,), marked=_marked_verbatim,
             words="the caption must stay word for word",
             help="The caption stays the same, to the letter.",
         ),

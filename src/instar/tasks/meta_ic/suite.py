@@ -31,19 +31,20 @@ DEEPTEST = (
 
 NEW, ONE_MORE, DARK, BRIGHT = "insert(0, any, 0.15, 2)", "insert(0, same, 0.15, 2)", "brightness(0, 0.4)", "gamma(0.4)"
 CAPTIONS = {
-    "identity => objects": "says the same twice; kept because only that tells chance, and a memory of the image before",
-    f"{NEW} => objects(3)": "names what is new, and all that it named before",
-    f"{NEW} => numbers(3)": "says how many: what is new is one, and nothing else becomes more",
-    f"{ONE_MORE} => numbers": "says how many: one more of a kind that is there makes many; kept because the others "
-    "insert one more of a kind by chance alone",
-    "mirror(h) => objects": "names what is there on both sides of the image",
-    "pad(0.25) => objects": "names what is there, not what is in the middle or fills the frame",
-    "resolution(0.5) => objects": "names the same in a small image",
-    f"{DARK} => objects": "names the same in the dark, and is not silent there",
-    f"{DARK} => numbers": "counts the same in the dark",
-    f"{BRIGHT} => objects": "names the same in bright light",
-    "blur(2) => objects": "names the same out of focus",
-    "jpeg(50) => objects": "names the same after compression",
+    "identity => objects": "captions that differ for the same image; kept because only that tells chance, and a "
+    "memory of the image before",
+    f"{NEW} => objects(3)": "captions that do not name what is new, or not all that they named before",
+    f"{NEW} => numbers(3)": "captions that count wrong where what is new is one, and nothing else becomes more",
+    f"{ONE_MORE} => numbers": "captions that count wrong where one more of a kind that is there makes many; kept "
+    "because the others insert one more of a kind by chance alone",
+    "mirror(h) => objects": "captions that do not name what is there on both sides of the image",
+    "pad(0.25) => objects": "captions that name only what is in the middle or fills the frame",
+    "resolution(0.5) => objects": "captions that name something else in a small image",
+    f"{DARK} => objects": "captions that name something else in the dark, or fall silent there",
+    f"{DARK} => numbers": "captions that count otherwise in the dark",
+    f"{BRIGHT} => objects": "captions that name something else in bright light",
+    "blur(2) => objects": "captions that name something else out of focus",
+    "jpeg(50) => objects": "captions that name something else after compression",
 }
 """Instar's own suite, and what each rule is for: the smallest set that sees every seeded fault of
 `tests/quality`, and what a purpose says is kept beside it (`studies.suites`). Rules that

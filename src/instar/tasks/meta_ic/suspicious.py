@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -20,15 +20,17 @@ from instar.report.picture import encoded
 from instar.report.rebuild import CannotDraw, load_pair
 from instar.report.tables import write_csv
 from instar.report.words import count_of
+from instar.store import Mark, stored_marks
+from instar.store.marks import Key
 from instar.tasks.meta_ic.comparison import class_of, vocabulary_of
 from instar.tasks.meta_ic.language import counted, read_caption
 from instar.tasks.meta_ic.relations import RELATIONS
-from instar.tasks.meta_ic.suspicious_marks import MARK, PAIRS, MarkedLine, line_key, read_marks
+from instar.tasks.meta_ic.suspicious_marks import COMMENT, MARK, PAIRS, cells_of, line_key, written_marks
 
 # fmt: off
 COLUMNS = (
-    "pair", "case", "rule", "relations", "inserted", "source", "follow_up", "what", "source_image", "follow_up_image",
-    "corrected", MARK, "comment",
+    "pair", "case", "rule", "target", "relations", "inserted", "source", "follow_up", "what", "source_image",
+    "follow_up_image", "corrected", MARK, COMMENT,
 )
 # fmt: on
 """The last two are for the person who looks at it."""
@@ -59,19 +61,23 @@ class _Export:
         for caption in captions:
             self.annotations.append({"id": len(self.annotations), "image_id": number, "caption": caption})
 
+    def fill_in(self, marks: Mapping[Key, Mark]) -> None:
+        """Write down what is marked in the run."""
+        for line in self.lines:
+            case, rule, target = (str(line[name]) for name in ("case", "rule", "target"))
+            mark = marks.get((case, rule, target)) or marks.get((case, rule, ""))
+            line |= cells_of(mark) if mark else {}
+
     def keep_marks(self, file: Path) -> int:
         """Fill in what people wrote into the file that is there; refuse where a mark would be lost."""
         if not file.is_file():
             return 0
-        marks: dict[tuple[str, ...], list[MarkedLine]] = {}
-        for marked in read_marks(file):
-            if marked.is_error is not None or marked.cells.get("comment"):
-                marks.setdefault(marked.key, []).append(marked)
+        marks = written_marks(file)
         kept = 0
         for line in self.lines:
             if of_pair := marks.get(line_key(line)):
-                cells = of_pair.pop(0).cells
-                line |= {MARK: cells[MARK], "comment": cells.get("comment", "")}
+                mark, comment = of_pair.pop(0)
+                line |= {MARK: mark, COMMENT: comment}
                 kept += 1
         lost = sum(map(len, marks.values()))
         if lost:
@@ -113,8 +119,8 @@ def export_suspicious(
     """Write the violated pairs: `pairs.csv` for people, images, and `captions.json` in COCO's form to train on.
 
     The corrected caption is the source's with the inserted object added; where the case has captions of people, each of
-    them with it. Images that are there already are left alone, so that the same call again goes on; marks that people
-    made in `pairs.csv` are kept.
+    them with it. Images that are there already are left alone, so that the same call again goes on. Marks of the run
+    stand in `pairs.csv`, and those that people made there are kept.
     """
     folder, system = Path(out), run.manifest.system
     if system.kind != "caption":
@@ -126,7 +132,7 @@ def export_suspicious(
     human = dict(cases.select("case", "truth_caption").iter_rows()) if known else {}
     sizes = _sizes(run)
     export = _Export()
-    for number, (verdict, pair) in enumerate(zip(verdicts, marked_pairs(run.store, verdicts, judging), strict=True)):
+    for number, (verdict, pair) in enumerate(zip(verdicts, _marked(run, verdicts, judging), strict=True)):
         if pair is None:
             continue
         line = _line(number, verdict, pair)
@@ -146,6 +152,7 @@ def export_suspicious(
                 export.add_training_image(number, files[1], sizes[key], better)
         if on_progress is not None:
             on_progress(number + 1, len(verdicts))
+    export.fill_in(stored_marks(run.store))
     marks = export.keep_marks(folder / PAIRS)
     export.write(folder, f"inserted objects with corrected captions, from a run of {system.name}")
     images = 2 * (len(export.lines) - len(export.missing))
@@ -153,7 +160,7 @@ def export_suspicious(
 
 
 def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row]:
-    """The worst violated verdict of every pair, the worst pairs first."""
+    """The worst violated verdict of every pair, the worst pairs first, with all `rules` that the pair violates."""
     limit = pl.col("rule").replace_strict(run.thresholds(threshold), return_dtype=pl.Float64)
     violated = (
         run.verdicts(judging)
@@ -163,10 +170,23 @@ def _violated_pairs(run: Run, threshold: float | None, judging: str) -> list[Row
     pair = ["case", "change", "target"]
     by_name = run.rules().select("rule", "relation")
     relations = pl.col("relation").unique().sort().str.join(", ")
-    broken = violated.join(by_name, on="rule").group_by(pair).agg(relations=relations)
+    broken = violated.join(by_name, on="rule").group_by(pair).agg(relations=relations, rules=pl.col("rule").unique())
     worst = violated.join(broken, on=pair, maintain_order="left").sort("severity", descending=True, maintain_order=True)
     pairs = worst.unique(pair, keep="first", maintain_order=True)
     return list(pairs.iter_rows(named=True))
+
+
+def _marked(run: Run, verdicts: Sequence[Row], judging: str) -> list[MarkedPair | None]:
+    """The captions of each pair as its worst rule marks them, with the sentences of every rule that it violates."""
+    worst = marked_pairs(run.store, verdicts, judging)
+    every = [(place, {**verdict, "rule": rule}) for place, verdict in enumerate(verdicts) for rule in verdict["rules"]]
+    sentences: list[list[str]] = [list(pair.sentences) if pair else [] for pair in worst]
+    for (place, _), pair in zip(every, marked_pairs(run.store, [one for _, one in every], judging), strict=True):
+        sentences[place] += pair.sentences if pair else ()
+    return [
+        pair and replace(pair, sentences=tuple(dict.fromkeys(words)))
+        for pair, words in zip(worst, sentences, strict=True)
+    ]
 
 
 def _sizes(run: Run) -> dict[tuple[str, str, int], tuple[int, int]]:
@@ -184,6 +204,7 @@ def _line(number: int, verdict: Row, pair: MarkedPair) -> dict[str, object]:
         "pair": number,
         "case": verdict["case"],
         "rule": verdict["rule"],
+        "target": verdict["target"],
         "relations": verdict["relations"],
         "inserted": ", ".join(pair.added),
         "source": _text(pair.source),

@@ -10,7 +10,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.stats import wilson
-from instar.tasks.object_relevance.relations import OUTCOMES
+from instar.tasks.object_relevance.relations import ONLY_MEASURED, OUTCOMES
 
 RELATION = "presence"
 """The relation whose verdicts are about objects."""
@@ -32,14 +32,16 @@ def object_table(run: Run, *, threshold: float | None = None, judging: str = DEF
 
     Rules about one object each, which differ by its number alone, share a row.
 
-    `annotated` counts all objects (those that the system found, where nothing is annotated), `objects` what was judged
+    `annotated` counts all objects (those that the system found, where nothing is annotated), an object once for every
+    change that is about it: about the others, once for each other one that was erased. `objects` is what was judged
     of them, and `found` what was judged and is found in the source. `missing`, `incorrect`, `persists` and `unfound`
     are the objects with that outcome in at least `threshold` of their follow-ups. `of_found` is the share of unreliable
     inferences among the objects found in the source, with its 95 % interval `low` to `high`; `of_annotated` the share
     of all annotated objects with any outcome. `images` counts images with a judged object, `images_…` those with such
     an outcome: an image counts once in each that it shows. `images_none` has at least one reliable inference, as in
-    the paper, and `images_clean` no violation at all. `still_found` is the response curve: of the `tried` objects found
-    in the source, how often they are found in follow-ups, also where nothing is judged.
+    the paper, and `images_clean` no violation at all. `still_found` is the response curve: of the `tried` objects, how
+    often they are found in follow-ups. Those are the objects `found`; where too little is erased for anything to be
+    judged, all that are found in the source. Objects of which nothing is claimed for another reason are in neither.
     """
     limits = run.thresholds(threshold)
     return outcome_table(run.verdicts(judging), {rule: limits[rule] for rule in presence_rules(run)})
@@ -57,6 +59,7 @@ def outcome_table(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> pl.Dat
     )
     judged = pl.col("severity").is_not_null()
     broken = judged & (pl.col("severity") >= pl.col("limit")) & (pl.col("severity") > 0)
+    tried = (judged | pl.col("reason").str.starts_with(ONLY_MEASURED)) & pl.col("found_source")
     shows = {name: broken & (pl.col("kind") == name) for name in OUTCOMES}
     of_objects = of_rules.group_by("rule", maintain_order=True).agg(
         annotated=pl.col("label").is_not_null().sum().cast(pl.Int64),
@@ -65,8 +68,8 @@ def outcome_table(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> pl.Dat
         broken=broken.sum().cast(pl.Int64),
         broken_found=(broken & pl.col("found_source")).sum().cast(pl.Int64),
         judged_found=(judged & pl.col("found_source")).sum().cast(pl.Int64),
-        tried=pl.col("found_source").sum().cast(pl.Int64),
-        still_found=pl.col("found").filter(pl.col("found_source")).mean(),
+        tried=tried.sum().cast(pl.Int64),
+        still_found=pl.col("found").filter(tried).mean(),
     )
     images = _image_counts(of_rules.filter(judged).with_columns(broken=broken, **shows))
     table = (

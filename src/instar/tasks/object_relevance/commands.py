@@ -48,7 +48,7 @@ def explain(
     from instar.api import open_run
     from instar.report.picture import write_png
     from instar.tasks.object_relevance.explain import explain as explanations_of
-    from instar.tasks.object_relevance.explain import explanation_picture
+    from instar.tasks.object_relevance.explain import explanation_picture, object_names
 
     opened = open_run(run, trust=trust)
     explanations = explanations_of(opened, case, judging=judging)
@@ -56,8 +56,9 @@ def explain(
         print_json([asdict(one) for one in explanations])
     else:
         words = {True: "reliable", False: "[bold]unreliable[/]", None: "not judged"}
+        names = object_names(opened, case, explanations, judging=judging)
         for one in explanations:
-            reason = escape(f"{one.label} (target {one.target}): {one.why}")
+            reason = escape(f"{names[one.target]}: {one.why}")
             new_console().print(f"{words[one.reliable]}: {reason}", highlight=False)
     if out is not None:
         write_png(out, explanation_picture(opened, case, judging=judging, dataset=dataset))

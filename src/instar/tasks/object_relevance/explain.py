@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.relations import Evidence, named_rule
 from instar.relations.relation import NOTHING_FOUND
-from instar.report.picture import Annotated, contact_sheet, panel_picture
+from instar.report.drawing import BLUE, ORANGE
+from instar.report.lettering import WHITE, Colour
+from instar.report.picture import Annotated, LegendEntry, box_entry, contact_sheet, panel_picture
 from instar.report.rebuild import load_pair, load_source
+from instar.report.targets import target_names
 from instar.report.words import count_of
 from instar.shapes import Shape
 from instar.spelling import unknown
@@ -50,9 +54,10 @@ class Explained:
 def explain(run: Run, case: str, *, judging: str = DEFAULT) -> list[Explained]:
     """Every object of a case under the rules about presence, the unreliable ones first.
 
-    `reliable` is None where no rule says anything, and where nothing speaks against an object that the source does not
-    show: what is never found is neither. What failed, and an image without objects, is explained under the
-    target `whole`.
+    `reliable` is None where no rule says anything, where nothing speaks against an object that the source does not
+    show (what is never found is neither), and where the object itself was never changed: that it does not depend on
+    others does not prove that it is found for its own sake. What failed, and an image without objects, is explained
+    under the target `whole`.
     """
     return explained(_verdicts(run, case, judging), run.thresholds())
 
@@ -65,7 +70,8 @@ def explained(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> list[Expla
     for (target,), rows in by_target.items():
         judged = rows.filter(pl.col("severity").is_not_null())
         broken = judged.filter((pl.col("severity") > 0) & (pl.col("severity") >= pl.col("rule").replace_strict(limits)))
-        says_nothing = judged.is_empty() or (broken.is_empty() and not rows["found_source"].any())
+        never_tried = _effects(judged) <= {"others"} or not rows["found_source"].any()
+        says_nothing = judged.is_empty() or (broken.is_empty() and never_tried)
         reliable = None if says_nothing else broken.is_empty()
         worst = _most_telling(broken, list(limits)) if reliable is False else {}
         why = _why(rows, judged, broken.height, worst)
@@ -104,10 +110,10 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Row) -> s
         seen = "hardly ever in a follow-up" if (rows["found"] > 0).any() else "in no follow-up either"
         return f"{in_source} and {seen}: an object that is not found is neither reliable nor unreliable"
     if not worst:
-        return f"{in_source}, for its own sake: {count_of(judged.height, 'rule')} found nothing against it"
+        return f"{in_source}, {_nothing_against(judged)}"
     times = f"in {round(worst['severity'] * worst['tries'])} of {count_of(worst['tries'], 'follow-up')}"
     left = named_rule(worst["rule"]).left
-    kind = "others" if _is_about_others(worst["rule"]) else worst["kind"]
+    kind = "others" if _effect(worst["rule"]) == "others" else worst["kind"]
     reasons = {
         "others": f"but lost {times} of {left}, which changes another object and nothing of it: it is found because of "
         "its neighbour",
@@ -122,9 +128,33 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Row) -> s
     return f"{in_source}, {reasons[kind]}{more}"
 
 
-def _is_about_others(spelling: str) -> bool:
+def _nothing_against(judged: pl.DataFrame) -> str:
+    """What rules prove of an object that none of them accuses: only who was erased is found for its own sake."""
+    rules, effects = count_of(judged.height, "rule"), _effects(judged)
+    shown = {
+        "gone": f"for its own sake: {rules} found nothing against it",
+        "kept": f"but never erased: {rules} found nothing against it, and none tells whether it is found for its own "
+        "sake",
+        "others": f"but never erased: {rules} only {'shows' if judged.height == 1 else 'show'} that it does not depend "
+        "on other objects",
+    }
+    unsure = judged.filter((pl.col("found") < 1) & ~pl.col("rule").map_elements(_is_gone, pl.Boolean)).height
+    more = f"; under {unsure} of them it is not found with confidence in every follow-up" if unsure else ""
+    return next(words for effect, words in shown.items() if effect in effects) + more
+
+
+def _effects(judged: pl.DataFrame) -> set[str]:
+    return {_effect(rule) for rule in judged["rule"].unique()}
+
+
+def _effect(spelling: str) -> str:
+    """What a rule about presence expects of an object: `gone`, `kept` or `others`."""
     bound = named_rule(spelling).relation
-    return bound is not None and bound.values.get("effect") == "others"
+    return str(bound.values["effect"]) if bound is not None else ""
+
+
+def _is_gone(spelling: str) -> bool:
+    return _effect(spelling) == "gone"
 
 
 def _why_nothing(whole: pl.DataFrame) -> str:
@@ -138,6 +168,28 @@ def _why_nothing(whole: pl.DataFrame) -> str:
         times = f", {count_of(count, 'rule')}" if len(counts) > 1 else ""
         reasons.append(f"{reason}{failed}{times}")
     return "; ".join(reasons)
+
+
+def object_names(run: Run, case: str, explanations: Sequence[Explained], *, judging: str = DEFAULT) -> dict[str, str]:
+    """What the objects of a case are called, by target: several of one class have numbers."""
+    first, *_ = presence_rules(run)
+    keys = pl.DataFrame(
+        [(case, first, one.target) for one in explanations],
+        schema=dict.fromkeys(("case", "rule", "target"), pl.String),
+        orient="row",
+    )
+    names = zip(explanations, target_names(run, keys, judging=judging), strict=True)
+    return {one.target: one.label if name == one.target or one.target == WHOLE else name for one, name in names}
+
+
+def object_legend() -> list[LegendEntry]:
+    """What is drawn on pictures of an object."""
+    return [
+        box_entry("the object", "hollow", WHITE),
+        box_entry("answer to the source", "filled", BLUE),
+        box_entry("answer to the follow-up", "filled", ORANGE),
+        box_entry("answers about others", "filled", GREY),
+    ]
 
 
 # --- looking at one object -------------------------------------------------------------------------
@@ -287,7 +339,8 @@ def _around(box: npt.NDArray[np.float64], image: Image) -> tuple[int, int, int, 
 def explanation_picture(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Image:
     """The source and the follow-ups that speak against it (others where none does), side by side with the answers.
 
-    The source alone where no rule says anything of any object.
+    On each follow-up, what its rule says most about is drawn last and thick; on the source every object is. The source
+    alone where no rule says anything of any object.
     """
     verdicts = (
         _verdicts(run, case, judging)
@@ -296,10 +349,41 @@ def explanation_picture(run: Run, case: str, *, judging: str = DEFAULT, dataset:
     )
     shown = list(verdicts.unique("rule", keep="first", maintain_order=True).head(PICTURES).iter_rows(named=True))
     refuse_unloaded(run.folder, [named_rule(verdict["rule"]) for verdict in shown])
-    pairs = [load_pair(run, verdict, judging=judging, dataset=dataset) for verdict in shown]
-    source = pairs[0].source if pairs else load_source(run, case, judging=judging, dataset=dataset)
-    tiles = [(panel_picture(source, side="source"), "source")]
-    for verdict, pair in zip(shown, pairs, strict=True):
-        outcome = f": {verdict['label']} {verdict['kind']}" if verdict["kind"] else ""
-        tiles.append((panel_picture(pair.follow_up, side="follow-up"), f"{named_rule(verdict['rule']).left}{outcome}"))
+    source = load_source(run, case, judging=judging, dataset=dataset)
+    if not shown:
+        return contact_sheet([(panel_picture(source, side="source"), "source")], columns=3, tile=420)
+    explanations = explained(verdicts, run.thresholds())
+    names = object_names(run, case, explanations, judging=judging)
+    judged_by, _ = _evidence(run, case, shown[0]["rule"], judging)
+    answer = judged_by.sources.row(0, named=True)
+    views = [_view(judged_by, answer, one.target) for one in reversed(explanations)]  # the unreliable ones are last
+    confidence = float(judged_by.options["confidence"])
+    tiles = [(_accused_picture(source.image, views, confidence, BLUE), "source")]
+    changes = Counter(named_rule(verdict["rule"]).left for verdict in shown)
+    for verdict in shown:
+        target, left = verdict["target"], named_rule(verdict["rule"]).left
+        seen = object_views(run, case, target, verdict["rule"], judging=judging)
+        view = next(one for one in seen.follow_ups if one.draw == (verdict["draw"] or 0))
+        image = load_pair(run, verdict, judging=judging, dataset=dataset).follow_up.image
+        outcome = verdict["kind"] or ("not judged" if verdict["severity"] is None else "kept")
+        title = f"{verdict['rule'] if changes[left] > 1 else left}: {names[target]}, {outcome}"
+        tiles.append((_accused_picture(image, [view], confidence, ORANGE), title))
     return contact_sheet(tiles, columns=3, tile=420)
+
+
+def _accused_picture(image: Image, views: Sequence[ObjectView], confidence: float, colour: Colour) -> Image:
+    """An image with the objects that are explained over all else: white where they are, thick and with its score what
+    the system says of them. Other answers are grey and have no words."""
+    answer = views[0].answer
+    explained_boxes = np.any([view.matching for view in views], axis=0)
+    others = answer.boxes[~explained_boxes & (answer.scores >= confidence)].astype(np.float64)
+    over: list[Shape] = []
+    for view in views:
+        over.append(Shape("boxes", view.box[None], colour=WHITE))
+        if view.matching.any():
+            best = int(np.argmax(np.where(view.matching, answer.scores, -1)))
+            box = answer.boxes[best][None].astype(np.float64)
+            words = f"{answer.labels[best]} {answer.scores[best]:.2f}"
+            over += [Shape("boxes", box, colour=colour), Shape("text", box[:, :2], words, colour)]
+    panel = Annotated(image, [Shape("boxes", others, colour=GREY)], (), names=over)
+    return panel_picture(panel, side="source")

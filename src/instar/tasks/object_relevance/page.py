@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 import polars as pl
@@ -11,7 +12,6 @@ from starlette.exceptions import HTTPException
 
 from instar.analysis import Run
 from instar.relations import named_rule
-from instar.report.targets import target_names
 from instar.report.words import percent
 from instar.store import Row, Store
 from instar.tasks.object_relevance.analysis import RELATION
@@ -22,6 +22,8 @@ from instar.tasks.object_relevance.explain import (
     ObjectViews,
     explained,
     object_alone,
+    object_legend,
+    object_names,
     object_panels,
     object_views,
 )
@@ -71,13 +73,13 @@ def _case(viewer: Viewer, query: Query) -> _Case:
     index = viewer.index(filters)
     number = index.case_number(name)
     if number is None:
-        raise HTTPException(404, f"there is no case {name!r} in this run")
+        raise HTTPException(404, f"There is no case {name!r} in this run.")
     rules = _presence_rules(index)
     if not rules:
         raise HTTPException(
             404,
-            "this run has no rules about the presence of objects; `instar run DETECTOR object-relevance DATASET` "
-            "makes such a run",
+            "This run has no rules about the presence of objects; `instar run DETECTOR object-relevance DATASET` "
+            "makes such a run.",
         )
     return _Case(viewer.run(filters.run), filters, index, name, number, rules)
 
@@ -103,7 +105,7 @@ def _picture(viewer: Viewer, query: Query, side: Side, width: int) -> Picture:
     rule, view, target = query.get("shown", ""), query.get("view", "whole"), query.get("object", "")
     draw = whole(query.get("draw"), 0)
     if rule not in [one.id for one in here.rules]:
-        raise HTTPException(404, f"this run has no rule {rule!r} about the presence of objects")
+        raise HTTPException(404, f"This run has no rule {rule!r} about the presence of objects.")
     if view not in VIEWS:
         raise HTTPException(404, f"view is one of {', '.join(VIEWS)}")
     judging, dataset = here.index.judging, here.watched.dataset
@@ -134,7 +136,7 @@ def _content(viewer: Viewer, query: Query) -> Row:
     if target and chosen is None:
         raise HTTPException(404, f"there is no object {target!r} in this case")
     viewer.pictures.expect(here.watched.store, [here.name])
-    names = _names(here, [one.target for one in objects])
+    names = object_names(here.index.run, here.name, objects, judging=here.index.judging)
     kept = {name: query[name] for name in ("object", "shown", "draw") if query.get(name)}
     return {
         "filters": filters,
@@ -148,23 +150,15 @@ def _content(viewer: Viewer, query: Query) -> Row:
         "source": address("/picture", {**filters.query("run", "judging"), "case": here.name, "w": 960}),
         "canonical": here.link(**kept),
         "back": address("/case", {**filters.query(), "case": here.name}),
+        "entries": object_legend(),
         "shown": _shown(here, verdicts, chosen, query, names[chosen.target]) if chosen else None,
         **neighbours(here.index, filters, here.number, "/explain", False),
     }
 
 
-def _names(here: _Case, targets: Sequence[str]) -> dict[str, str]:
-    """What objects are called: several of one class have numbers."""
-    same = {name: [value] * len(targets) for name, value in (("case", here.name), ("rule", here.rules[0].id))}
-    keys = pl.DataFrame({**same, "target": targets}, schema=dict.fromkeys(("case", "rule", "target"), pl.String))
-    names = target_names(here.index.run, keys, judging=here.index.judging)
-    return dict(zip(targets, names, strict=True))
-
-
 def _object(here: _Case, one: Explained, on: bool, name: str) -> Row:
     return {
-        "target": one.target,
-        "label": name if name != one.target else one.label,
+        "label": name,
         "word": WORDS[one.reliable],
         "why": f"{one.why[:1].upper()}{one.why[1:]}.",
         "on": on,
@@ -204,7 +198,10 @@ def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query,
     if step is None:
         raise HTTPException(404, f"rule {wanted!r} has no verdict about object {chosen.target!r}")
     families: dict[str, list[_Step]] = {}
+    alike = Counter((one.family, one.inner) for one in steps)
     for one in steps:
+        if alike[one.family, one.inner] > 1:  # two relations of one change
+            one = replace(one, inner=f"{one.inner} => {one.rule.partition(' => ')[2]}")
         families.setdefault(one.family, []).append(one)
     shown = {**_object(here, chosen, True, name), "families": families, "step": step}
     try:

@@ -14,7 +14,7 @@ from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.words import count_of, percent, rate_text
 from instar.tasks.object_relevance.analysis import RELATION, object_table, objects_beyond
-from instar.tasks.object_relevance.relations import OUTCOMES
+from instar.tasks.object_relevance.relations import OUTCOMES, RELATIONS
 
 _UNRELIABLE = (
     "An inference is unreliable where at least two of three follow-ups break the relation: an object that nothing "
@@ -28,8 +28,14 @@ _UNANNOTATED = (
 )
 
 
-def _sentences(run: Run) -> list[str]:
+def _sentences(run: Run, judging: str) -> list[str]:
     sentences = [_UNRELIABLE] if run.manifest.truth else [_UNRELIABLE, _UNANNOTATED]
+    options = run.judging(judging).of(RELATIONS[RELATION])
+    if options["margin"] > 0:
+        sentences.append(
+            f"Still found are objects with a score of at least {options['confidence']:g}. Missing are only those whose "
+            f"score is lower than that by more than {options['margin']:g}, so that some are neither."
+        )
     objects, images = objects_beyond(run)
     if objects:
         sentences.append(
@@ -43,8 +49,8 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
     if section.relation != RELATION:
         return None
     table = object_table(run, judging=judging)
-    title, text = "Is it found because of itself?", " ".join(_sentences(run))
-    return PanelContent(title, text, _curves(table, section), [_table(table)])
+    title, text = "Is it found because of itself?", " ".join(_sentences(run, judging))
+    return PanelContent(title, text, _curves(table, section), [_table(table, run)])
 
 
 def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
@@ -52,11 +58,12 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     if run.rules().filter(relation=RELATION).is_empty():
         return None
     table = object_table(run, judging=judging)
-    return TaskTables([_table(table)], {"objects": table}, after=_sentences(run))
+    return TaskTables([_table(table, run)], {"objects": table}, after=_sentences(run, judging))
 
 
-def _table(table: pl.DataFrame) -> Table:
+def _table(table: pl.DataFrame, run: Run) -> Table:
     """The outcomes of object relevance, by object and by image."""
+    every = "annotated" if run.manifest.truth else "detected"
     shown = [name for name in OUTCOMES if name != "unfound" or table[name].sum() > 0]
     objects = ("annotated", "found", *shown)
     images = ("images", *(f"images_{name}" for name in shown), "images_none", "images_clean")
@@ -67,16 +74,19 @@ def _table(table: pl.DataFrame) -> Table:
             rate_text(row["of_found"], row["low"], row["high"]),
             percent(row["of_annotated"]),
             *(f"{row[name]:,}" for name in images),
+            f"{row['tried']:,}",
             percent(row["still_found"]),
         ]
         for row in table.iter_rows(named=True)
     ]
     return Table(
-        "Objects: how many are annotated, how many of the judged ones are found in the source, and by outcome; the "
-        "share of unreliable ones of the objects found in the source with its 95 % interval, and of all annotated "
-        "ones; images by outcome; of the objects found in the source, the share that is still found",
-        ["change", *objects, "unreliable of found", "of annotated", "images", *shown, "none", "no violation",
-         "still found"],
+        f"Objects: how many are {every}, how many of the judged ones are found in the source, and by outcome; the "
+        f"share of unreliable ones of the objects found in the source with its 95 % interval, and of all {every} "
+        "ones; images by outcome; of the objects tried, the share that is still found. Tried are the judged objects "
+        "that are found in the source and, where too little is erased to judge any, all that are found there. "
+        "In a row about the others, an object counts once for each other one that was erased",
+        ["change", every, *objects[1:], "unreliable of found", f"of {every}", "images", *shown, "none",
+         "no violation", "tried", "still found"],
         rows,
     )  # fmt: skip
 
@@ -129,7 +139,8 @@ def _curve(table: pl.DataFrame, family: str, parameter: str, section: Section) -
         name,
         f"{family} by {parameter}",
         "Unreliable: of the objects found in the source, the share whose inference breaks the relation, with its 95 % "
-        "interval. Still found: of the same objects, the share that is found in follow-ups.",
+        "interval. Still found: of the same objects, the share that is found in follow-ups; where too little is erased "
+        "to judge any, of all objects found in the source.",
         drawn(220, section.start, layers, data={"name": name}),
         {name: _points(table)},
         330,
@@ -152,4 +163,4 @@ def _points(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-PANELS: Mapping[str, Panel] = {"objects": Panel(of_relation=_of_relation, tables=_tables)}
+PANELS: Mapping[str, Panel] = {"objects": Panel(of_relation=_of_relation, tables=_tables, kind="detections")}

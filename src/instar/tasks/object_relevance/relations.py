@@ -15,6 +15,7 @@ from instar.relations import Row
 from instar.relations.relation import NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.spelling import Parameter
 from instar.store import Schema
+from instar.transforms.words import percentage
 from instar.warp import Warp, boxes_iou, warp_pixels
 
 Bools = npt.NDArray[np.bool_]
@@ -40,8 +41,13 @@ COVERED = 0.1
 
 _OUTSIDE = "no pixel of the object is in the image"
 _UNTOUCHED = "nothing of the object was changed"
+ONLY_MEASURED = "a right detector may find an object of which"
+"""How the reason begins why nothing is claimed of an object that was erased in part: a point of the response curve."""
 UNFOUND = "not found in the source: there is nothing to lose"
 _ALL_CHANGED = "every object was changed, so there are no others"
+_NO_OBJECTS = "no objects in this image"
+_NO_OTHERS = "the object that was changed is the only one in this image, so there are no others"
+_NOT_COUNTED = "the object that was changed does not count: the system is less sure of it than the confidence asks"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +74,11 @@ class _Objects:
         """Which have a whole pixel in the frame: one whose centre is in the box."""
         corners = np.ceil(np.clip(self.boxes, 0, np.array([width, height] * 2, np.float64)) - 0.5)
         return np.asarray((corners[:, 2:] > corners[:, :2]).all(1))
+
+    def concerned(self, effect: str, changed: str | None) -> list[int]:
+        """Which of them a relation is about: where one alone was changed, that one, or all others."""
+        others = effect == "others"
+        return [n for n, one in enumerate(self.ids) if changed is None or (one == changed) is not others]
 
     def covered(self, row: Row) -> Floats:
         """The largest share of each one's box that a region of the change covers."""
@@ -114,9 +125,9 @@ def _case_verdicts(
         facts = json.loads(rows[0]["facts"]) if rows[0]["facts"] else {}
         covered = objects.covered(rows[0]) if effect == "others" else np.zeros(len(objects.ids))
         verdict = {"case": case, "follow_up": name, "tries": len(rows)}
-        for number, (target, label) in enumerate(zip(objects.ids, objects.labels, strict=True)):
-            if (facts.get("object") == target) if effect == "others" else facts.get("object") not in (None, target):
-                continue
+        concerned = objects.concerned(effect, facts.get("object"))
+        for number in concerned:
+            target, label = objects.ids[number], objects.labels[number]
             outcome = _outcome(evidence, before[number], after[:, number])
             reason = (
                 (None if inside[number] else _OUTSIDE)
@@ -139,8 +150,9 @@ def _case_verdicts(
                 "score_source": float(before[number]),
                 "score": float(after[:, number].mean()),
             }
-        if not objects.ids:
-            yield {**verdict, "target": "whole", "reason": "no objects in this image"}
+        if not concerned:
+            nobody = _NO_OTHERS if effect == "others" else _NOT_COUNTED
+            yield {**verdict, "target": "whole", "reason": nobody if objects.ids else _NO_OBJECTS}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,7 +277,7 @@ def _unclaimed(touched: bool, before: bool, ratio: float, parameters: Row) -> st
         return _UNTOUCHED
     if parameters["effect"] == "gone" and ratio < parameters["least"]:
         least = parameters["least"]
-        return f"a right detector may find an object of which {ratio:g} is erased; claimed from {least:g} up"
+        return f"{ONLY_MEASURED} {ratio:g} is erased; judged from {least:g} up"
     return UNFOUND if not before and parameters["unfound"] == "leave" else None
 
 
@@ -274,7 +286,10 @@ def _unaffected(facts: Row, covered: float) -> str | None:
     if "object" not in facts:
         return _ALL_CHANGED
     if covered > COVERED:
-        return f"the change of the other object covers {covered:.0%} of this one; claimed up to {COVERED:.0%}"
+        return (
+            f"the change of the other object covers {percentage(round(covered, 2))} of this one, so that it may be "
+            f"lost; judged up to {percentage(COVERED)}"
+        )
     return None
 
 
@@ -283,10 +298,6 @@ _EFFECTS = {
     "kept": "every object that was found must be found again",
     "others": "the other objects must be found again",
 }
-
-
-def _effect_words(effect: str) -> str:
-    return _EFFECTS[effect]
 
 
 # fmt: off
@@ -310,11 +321,16 @@ RELATIONS: Mapping[str, Relation] = {
     "presence": Relation(
         "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3, grid=(1 / 3, 2 / 3, 1.0),
         meanings={
-            "missing": "an object that nothing was done to is not found", "persists": "an erased object is still found",
+            "missing": "an object that should still be found is not", "persists": "an erased object is still found",
             "incorrect": "an object is found in the follow-up alone", "unfound": "it is found neither before nor after",
         },
+        counted={"persists": "still found"},
         kinds=OUTCOMES, measures=MEASURES, mapping=False, own_needs=("objects",), parameters=PARAMETERS,
-        classes="label", words=_effect_words,
+        classes="label", words=lambda effect: _EFFECTS[effect], title="presence of objects",
+        details=(
+            "found in {found:%} of {tries:follow-up}",
+            "its best score: {score_source} in the source, {score} on average in the follow-ups",
+        ),
         options=(
             Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
             Parameter("margin", "float", 0.2, low=0, high=1,

@@ -16,24 +16,25 @@ from instar.suites import Suite, listed_suite
 ASKED = 3
 """How many objects of an image the suite `detections` erases, one at a time; `object-relevance/each` goes further."""
 PURPOSES = {
-    "identity": "the same image twice: answers by chance",
-    "mirror(h)": "sides: misses on one side, a limited number of answers, classes by their order",
-    "shift(0.1, 0.1)": "places: x and y exchanged, boxes on a grid or drawn to the middle, misses in a part of it; "
-    "kept because it alone leaves size and frame as they are",
-    "crop(0.8, top_left)": "another frame: objects that fill more of it, boxes relative to it",
-    "pad(0.2, left_right)": "another aspect: letterbox, boxes in the model's size, misses at the border",
-    "resolution(0.7)": "smaller objects: misses, boxes that grow, sizes that the model does not take",
-    "gamma(0.5)": "more light: misses, ghosts",
-    "brightness(0, 0.4)": "less light: misses, other classes, scores that collapse",
-    "motion(9, 0)": "blur: objects that are lost or found several times",
-    "jpeg(20)": "compression: what hangs on fine texture",
-    "noise(8)": "noise of a sensor",
-    "greyscale": "no colour: classes that are colours; leave it out where they should be",
+    "identity": "answers by chance, which differ for the same image",
+    "mirror(h)": "misses on one side, a limited number of answers, and classes by their order",
+    "shift(0.1, 0.1)": "x and y exchanged, boxes on a grid or drawn to the middle of the frame, and misses in a part "
+    "of it; kept because it alone leaves size and frame as they are",
+    "crop(0.8, top_left)": "mistakes in another frame, on objects that fill more of it and in boxes relative to it",
+    "pad(0.2, left_right)": "mistakes in another aspect, such as a letterbox or boxes in the model's size, and misses "
+    "at the border",
+    "resolution(0.7)": "misses of smaller objects, boxes that grow, and sizes that the model does not take",
+    "gamma(0.5)": "misses and ghosts in more light",
+    "brightness(0, 0.4)": "misses, other classes and scores that collapse in less light",
+    "motion(9, 0)": "objects that are lost or found several times in blur",
+    "jpeg(20)": "answers that depend on fine texture, which compression takes away",
+    "noise(8)": "mistakes in the noise of a sensor",
+    "greyscale": "classes that are colours (leave this rule out where they should be)",
     **{
         f"erase(1, only={number}) => presence({effect})": f"{purpose}; kept because any of three objects may be the one"
         for number in range(ASKED)
         for effect, purpose in (
-            ("gone", "an erased object that is still found: it is found because of what is around it"),
+            ("gone", "an erased object that is still found, because of what is around it"),
             ("others", "an object that is lost when another one is erased"),
         )
     },
@@ -77,7 +78,7 @@ def listed(relations: tuple[str, str], *, only: str = "all") -> tuple[str, ...]:
 
 
 def each() -> tuple[str, ...]:
-    """One follow-up per object, all others untouched: whether an object hangs on itself, not on its neighbours."""
+    """One follow-up per object, all others untouched: whether an object depends on itself, not on its neighbours."""
     gone, kept = RELATIONS
     return tuple(
         spelling

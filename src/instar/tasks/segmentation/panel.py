@@ -13,7 +13,7 @@ from instar.outputs.segmentation import UNKNOWN
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.sentences import Finding
-from instar.report.words import of_total, percent
+from instar.report.words import listed, of_total, percent
 from instar.scene import decode_classes
 
 RELATION = "class_overlap"
@@ -24,22 +24,33 @@ MOST_MAPS = 50
 
 
 def overlaps(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
-    """Per rule: pairs, mean mIoU, mean agreement of cells, and the class that is worst most often."""
+    """Per rule: pairs, mean mIoU, mean agreement of cells, and the class that is worst most often: in how many pairs,
+    and its mean IoU in these.
+
+    `unmatched` of the pairs have most of their cells in one image alone: they have no IoU, and are in no mean.
+    """
     schema = {"rule": pl.String, "name": pl.String, "pairs": pl.UInt32}
     rules = run.rules().filter(relation=RELATION).select("rule", "name")
-    verdicts = run.verdicts(judging).filter(pl.col("severity").is_not_null() & pl.col("mean_iou").is_not_null())
+    verdicts = run.verdicts(judging).filter(pl.col("severity").is_not_null())
     if rules.is_empty() or verdicts.is_empty():
         return pl.DataFrame(schema=schema)
+    named = verdicts.join(rules, on="rule", maintain_order="left")
+    worst = (
+        named.filter(pl.col("mean_iou").is_not_null())
+        .group_by("rule", "worst")
+        .agg(worst_pairs=pl.len(), worst_iou=pl.col("worst_iou").mean())
+        .sort("worst_pairs", "worst_iou", "worst", descending=[True, False, False])
+        .unique("rule", keep="first", maintain_order=True)
+    )
     return (
-        verdicts.join(rules, on="rule", maintain_order="left")
-        .group_by("rule", "name", maintain_order=True)
+        named.group_by("rule", "name", maintain_order=True)
         .agg(
             pairs=pl.len(),
+            unmatched=pl.col("mean_iou").is_null().sum(),
             miou=pl.col("mean_iou").mean(),
             agreement=pl.col("pixel_accuracy").mean(),
-            worst=pl.col("worst").mode().sort().first(),
-            worst_iou=pl.col("worst_iou").mean(),
         )
+        .join(worst, on="rule", how="left", maintain_order="left")
         .sort("miou", maintain_order=True)
     )
 
@@ -47,12 +58,15 @@ def overlaps(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
 def _table(frame: pl.DataFrame) -> Table:
     rows = []
     for row in frame.iter_rows(named=True):
-        worst = f"{row['worst']} ({row['worst_iou']:.2f})"
-        rows.append([row["name"], f"{row['pairs']:,}", f"{row['miou']:.3f}", percent(row["agreement"]), worst])
+        known = row["miou"] is not None
+        share = of_total(row["worst_pairs"], row["pairs"] - row["unmatched"], "pair") if known else ""
+        worst = f"{row['worst']}, in {share} ({row['worst_iou']:.2f})" if known and row["worst_iou"] < 1 else "–"
+        counts = f"{row['pairs']:,}", f"{row['unmatched']:,}"
+        rows.append([row["name"], *counts, f"{row['miou']:.3f}" if known else "–", percent(row["agreement"]), worst])
     return Table(
-        "Mean IoU of the classes present, the share of cells that agree, and the class that is worst most often with "
-        "the mean IoU of the worst class",
-        ["rule", "pairs", "mean IoU", "cells that agree", "worst class"],
+        "Mean IoU of the classes present, the share of cells that agree, and the class that is worst most often, with "
+        "its mean IoU in those pairs. Unmatched pairs know most of their cells in one image alone: they are in no mean",
+        ["rule", "pairs", "unmatched", "mean IoU", "cells that agree", "worst class"],
         rows,
     )
 
@@ -84,9 +98,14 @@ def _suffers(run: Run, judging: str) -> list[Finding]:
     named = violated["worst"].drop_nulls() if "worst" in violated.columns else pl.Series(dtype=pl.String)
     if named.is_empty():
         return []
-    name, count = named.value_counts(name="pairs").sort("pairs", "worst").row(-1)
-    share = of_total(count, violated.height, "pair")
-    return [Finding(f"Of what is violated, the class that overlaps least is most often {name}: in {share}.", True)]
+    counts = named.value_counts(name="pairs")
+    most = counts.filter(pl.col("pairs") == pl.col("pairs").max())
+    names = listed(most["worst"].sort().to_list())
+    share = of_total(most["pairs"][0], violated.height, "pair")
+    each = "" if most.height == 1 else "each "
+    return [
+        Finding(f"Of what is violated, the class that overlaps least is most often {names}: {each}in {share}.", True)
+    ]
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
@@ -99,4 +118,6 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     return TaskTables([_table(frame)], {"overlaps": frame}) if frame.height else None
 
 
-PANELS: Mapping[str, Panel] = {"overlaps": Panel(of_relation=_of_relation, tables=_tables, remarks=remarks)}
+PANELS: Mapping[str, Panel] = {
+    "overlaps": Panel(of_relation=_of_relation, tables=_tables, remarks=remarks, kind="segmentation")
+}

@@ -136,8 +136,15 @@ RELATIONS: Mapping[str, Relation] = {
     "class_overlap": Relation(
         "class_overlap", "segmentation", class_overlap, unit="IoU lost by the worst class", threshold=0.3,
         grid=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9), kinds=("lost", "invented"), measures=MEASURES,
-        meanings={"lost": "a class of the source has no cell", "invented": "a class has cells that the source lacks"},
-        parameters=DRAWS, classes="present", by_class="by_class",
+        meanings={
+            "lost": "a class that the source shows is hardly there any more",
+            "invented": "a class is there that the source hardly shows",
+        },
+        parameters=DRAWS, classes="present", by_class="by_class", title="classes of the cells",
+        details=(
+            "{worst} overlaps least, by {worst_iou} (IoU)", "all classes overlap by {mean_iou} on average (IoU)",
+            "{pixel_accuracy:%} of the cells agree",
+        ),
         options=(
             Parameter(
                 "least", "float", 0.01, low=0, high=1,

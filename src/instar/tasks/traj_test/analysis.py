@@ -80,10 +80,10 @@ def displacement(store: Store, follow_ups: Sequence[str] | None = None) -> pl.Da
     wanted = pl.col("status") == "ok"
     if follow_ups is not None:
         wanted &= pl.col("follow_up").is_in([SOURCE, *follow_ups])
-    for part in chunks(store):
-        cases = store.cases(["case", "truth_futures"], where=part)
+    for piece in chunks(store):
+        cases = piece.cases(["case", "truth_futures"])
         truths = {case: np.reshape(future, (-1, 2)) for case, future in cases.iter_rows() if future}
-        rows = store.predictions([*keys, "warp", "futures", "samples"], where=part & wanted)
+        rows = piece.predictions([*keys, "warp", "futures", "samples"], where=wanted)
         rows = rows.filter(pl.col("case").is_in(list(truths)))
         paths, warps = Paths.of(rows), matrices_of(rows)
         each = [_displacement(paths[at], truths[case], warps[at], case) for at, case in enumerate(rows["case"])]
@@ -166,33 +166,37 @@ def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: f
 
     `judged` are the tests of `wvc` that can reject at this level, `tests_per_case` how many each of the `cases` had:
     comparisons as published (test=z) each count for themselves. Where so few runs cannot show a p as small as the level
-    there is no rate, and `p_least` says what they can show. Beside `wvc` stand the tests on the displacement from the
-    truth (`displacement_tests` with the rule they belong to; null without one) and the mean and standard deviation of
-    the Hellinger distance.
+    there is no rate, `cases` are all that were tested, and `p_least` says what they can show. Beside `wvc` stand the
+    tests on the displacement from the truth (`displacement_tests` with the rule they belong to; null without one): one
+    for each of those cases that has a truth, which are `displacement_cases`. The mean and standard deviation of the
+    Hellinger distance are those of the `hvc_cases`, which `hvc` judged itself.
     """
     wvc, hvc = _by_relation(verdicts, "wvc"), _by_relation(verdicts, "hvc")
     rows = []
     for (text, name, as_published), part in wvc.group_by("rule", "follow_up", "as_published", maintain_order=True):
         tested = part.filter(pl.col("p").is_not_null())
         able = tested.filter(_able(p))
-        cases = tested["case"].n_unique()
+        counted = able if len(able) else tested
+        cases = counted["case"].n_unique()
         row: Row = {
             "change": f"{name}{_PUBLISHED * bool(as_published)}",
             "cases": cases,
             "judged": len(able),
-            "tests_per_case": len(tested) / cases if cases else None,
+            "tests_per_case": len(counted) / cases if cases else None,
             "p_least": tested["p_least"].min(),
             **_rate("wvc", int((able["p"] <= p).sum()), len(able)),
         }
-        by_truth = None if truth is None else truth.filter((pl.col("rule") == text) & _able(p))
-        for measure, column in _P.items():
-            row[measure] = None if by_truth is None else _share(by_truth[column].drop_nulls() <= p)
-        apart = hvc.filter(follow_up=name)["severity"].drop_nulls()
-        row["hvc"], row["hvc_sd"] = (apart.mean(), apart.std()) if len(apart) else (None, None)
+        if truth is not None:
+            by_truth = truth.filter((pl.col("rule") == text) & _able(p)).join(able, on="case", how="semi")
+            row["displacement_cases"] = len(by_truth)
+            row |= {measure: _share(by_truth[column] <= p) for measure, column in _P.items()}
+        maps = hvc.filter(follow_up=name).drop_nulls("severity")
+        row["hvc_cases"] = maps["case"].n_unique()
+        row["hvc"], row["hvc_sd"] = maps["severity"].mean(), maps["severity"].std()
         rows.append(row)
     measures = ("tests_per_case", "p_least", "wvc", "wvc_low", "wvc_high", *DISPLACEMENTS, "hvc", "hvc_sd")
-    counts = {"cases": pl.Int64, "judged": pl.Int64}
-    return pl.DataFrame(rows, schema={"change": pl.String, **counts, **dict.fromkeys(measures, pl.Float64)})
+    numbers = dict.fromkeys(("cases", "judged", "displacement_cases", "hvc_cases"), pl.Int64)
+    return pl.DataFrame(rows, schema={"change": pl.String, **numbers, **dict.fromkeys(measures, pl.Float64)})
 
 
 def _able(level: float, column: str = "p_least") -> pl.Expr:

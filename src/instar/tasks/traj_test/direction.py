@@ -179,10 +179,6 @@ _EFFECTS = {
 }
 
 
-def _effect_words(effect: str) -> str:
-    return _EFFECTS[effect]
-
-
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "direction": Relation(
@@ -193,6 +189,7 @@ RELATIONS: Mapping[str, Relation] = {
             "wrong way": "probability grows where it must fall, or falls where it must grow",
             "crossing": "futures go through an obstacle",
         },
+        counted={"wrong way": "going the wrong way", "crossing": "crossing an obstacle"},
         parameters=(
             Parameter(
                 "effect", "choice", choices=("increase", "decrease", "avoid"),
@@ -210,8 +207,14 @@ RELATIONS: Mapping[str, Relation] = {
                 "margin", "float", 0.1, low=0, high=10, open_low=True, help="log ratios within this are inconclusive",
             ),
         ),
-        words=_effect_words,
-        help="Where the map changed, probability rises or falls as it should.",
+        words=lambda effect: _EFFECTS[effect], title="answers to a changed map",
+        details=(
+            "probability where the map changed: {before} before, {after} after",
+            "futures that cross the obstacle: {crossing} of {futures}",
+        ),
+        help="Where the map changed, probability rises or falls as it should. Where k of n futures cross an obstacle, "
+        "the severity is at least the margin and ln((n + 1) / (n + 1 - k)), the log ratio of those that should stay "
+        "clear to those that do.",
     ),
 }
 # fmt: on

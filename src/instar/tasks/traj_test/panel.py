@@ -8,9 +8,11 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.report.panels import Choice, Panel, PanelContent, PaperFigure, Table, TaskTables
+from instar.report.sentences import Finding
 from instar.report.words import interval, percent
 from instar.store import Row
 from instar.tasks.traj_test.analysis import trajectory_tables
+from instar.tasks.traj_test.courses import course_findings
 from instar.tasks.traj_test.figures import agreement_curves
 from instar.tasks.traj_test.plausible import ONE_ANSWER
 
@@ -51,6 +53,7 @@ def _mean(middle: float | None, spread: float | None) -> str:
 
 
 def _preserving(frame: pl.DataFrame, p: float) -> Table:
+    apart = [name for name, measure in _OWN_CASES.items() if _other_cases(frame, name, measure)]
     rows = [
         [
             row["change"],
@@ -59,17 +62,39 @@ def _preserving(frame: pl.DataFrame, p: float) -> Table:
             _tested(row, p) or _rate(row["wvc"], row["wvc_low"], row["wvc_high"]),
             *(_tested(row, p) or _share(row[name]) for name in _MEASURES),
             _mean(row["hvc"], row["hvc_sd"]),
+            *(str(row[name]) for name in apart),
         ]
         for row in frame.iter_rows(named=True)
     ]
     title = (
-        f"Changes that move everything alike: violations at p ≤ {p:g} in % of the tests, those of wvc with their 95 % "
-        "interval; the mean of hvc ± its standard deviation"
+        f"Changes that move everything alike: violations at p ≤ {p:g} in % of the tests, those of futures (wvc) with "
+        "their 95 % interval; ADE and FDE have one test for each of the same cases; the mean distance of the "
+        "probability maps (hvc) ± its standard deviation"
     )
     if any(_tested(row, p) for row in frame.iter_rows(named=True)):
         title += ". p ≥ …: so few runs cannot show a smaller p, so that at this level nothing can be rejected"
-    columns = ["change", "cases", "tests a case", "wvc", *_MEASURES.values(), "hvc"]
+    if apart:
+        title += ". Some columns rest on other numbers of cases, which stand last"
+    heads = {"displacement_cases": "cases of ADE, FDE", "hvc_cases": "cases of maps"}
+    columns = [
+        "change",
+        "cases",
+        "tests a case",
+        "futures (wvc)",
+        *_MEASURES.values(),
+        "maps (hvc)",
+        *(heads[name] for name in apart),
+    ]
     return Table(title, columns, rows)
+
+
+_OWN_CASES = {"displacement_cases": "best_ade", "hvc_cases": "hvc"}
+"""Measures that may rest on other cases than wvc, by the column with their number."""
+
+
+def _other_cases(frame: pl.DataFrame, number: str, measure: str) -> bool:
+    """Whether a measure rests on another number of cases than wvc in any row that has it."""
+    return not frame.filter(pl.col(measure).is_not_null() & (pl.col(number) != pl.col("cases"))).is_empty()
 
 
 def _tested(row: Row, p: float) -> str | None:
@@ -108,7 +133,7 @@ def _agreement(frame: pl.DataFrame) -> Table:
         for row in frame.iter_rows(named=True)
     ]
     return Table(
-        "How well wvc predicts that the displacement from the truth changed, in %, by the level of p",
+        "How well the futures (wvc) predict that the displacement from the truth changed, in %, by the level of p",
         ["p", "measure", "pairs", "accuracy", "precision", "recall"],
         rows,
     )
@@ -123,14 +148,17 @@ def _displacement(frame: pl.DataFrame) -> Table:
     )
 
 
-def _remarks(run: Run, judging: str) -> list[str]:
-    """That a system which takes a seed is deterministic: no fault, and worth a word."""
+def _remarks(run: Run, judging: str) -> list[Finding | str]:
+    """To which side or how far futures stray; and that a system which takes a seed is deterministic, which is no
+    fault."""
+    courses = list(course_findings(run, judging))
     if run.over_cases(judging).filter(pl.col("reason") == ONE_ANSWER).is_empty():
-        return []
+        return [*courses]
     return [
+        *courses,
         "The system takes a seed, and answers every scene with one future that is the same for every seed. It is taken "
         "to be deterministic: declare it with deterministic=True, and each input is predicted once. If it should draw "
-        "its futures, hand the seed to whatever draws them."
+        "its futures, hand the seed to whatever draws them.",
     ]
 
 
@@ -157,4 +185,6 @@ FIGURES: Mapping[str, PaperFigure] = {
     "table-3": PaperFigure("changes that move everything alike", _preserving_table),
     "table-4": PaperFigure("changes of the map", _map_table),
 }
-PANELS: Mapping[str, Panel] = {"trajtest": Panel(of_run=_of_run, tables=_tables, remarks=_remarks, figures=FIGURES)}
+PANELS: Mapping[str, Panel] = {
+    "trajtest": Panel(of_run=_of_run, tables=_tables, remarks=_remarks, figures=FIGURES, kind="forecast")
+}

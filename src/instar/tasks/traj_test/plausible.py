@@ -21,6 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 IGNORED, OPPOSITE = 0.8, 1.2
 """Shares of the turn that are not followed: from the first the past is ignored, from the second it is opposed."""
+NO_PAST = "nobody knows the past of this case"
 NO_TURN = "the past was not turned; follows goes with turn_past"
 DETERMINISTIC = "it was predicted once: a deterministic system has nothing to vary"
 ONE_ANSWER = "every answer is one future, the same one whatever the seed: a deterministic system has nothing to vary"
@@ -47,9 +48,10 @@ def follows(evidence: Evidence) -> pl.DataFrame:
         after.setdefault((row["case"], row["follow_up"]), ([], row))[0].append(carried_back)
     verdicts: list[Row] = []
     for (case, follow_up), (runs, row) in after.items():
-        if case in before and case in pasts:
+        if case in before:
             degrees = json.loads(row["facts"] or "{}").get("degrees")
-            verdict = {"reason": NO_TURN} if degrees is None else _followed(before[case], runs, pasts[case], degrees)
+            reason = NO_PAST if case not in pasts else NO_TURN if degrees is None else None
+            verdict = {"reason": reason} if reason else _followed(before[case], runs, pasts[case], degrees)
             verdicts.append({"case": case, "follow_up": follow_up, "target": "whole", **verdict})
     return pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **FOLLOWS_MEASURES}, orient="row")
 
@@ -94,13 +96,20 @@ def varies(evidence: Evidence) -> pl.DataFrame:
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "follows": Relation(
-        "follows", "forecast", follows, mapping=False, unit="shares of the turn not followed", threshold=IGNORED,
+        "follows", "forecast", follows, mapping=False, threshold=IGNORED,
+        unit="shares of the turn not followed; above 1: turned the other way by the rest",
         grid=(0.2, 0.5, 0.8, 1.0, 1.5), measures=FOLLOWS_MEASURES, kinds=("past ignored", "past opposed"),
+        meanings={
+            "past ignored": "the futures hardly turn with the past",
+            "past opposed": "the futures turn against the past",
+        },
+        counted={"past ignored": "with the past ignored", "past opposed": "with the past opposed"},
         parameters=(
             SOURCES, Parameter("repeats", "int", 5, low=1, high=1000, help="predictions of the follow-up"),
             Parameter("draws", "int", 1, low=1, high=1000, help="follow-ups of a random transformation"),
         ),
-        words="the futures must turn with it",
+        words="the futures must turn with it", title="turning with the past",
+        details=("the mean future makes {along:%} of the turn",),
         help="Where the past is turned, the mean of the futures turns with it: 0 as a person who goes on as before, 1 "
         "where the answer stays the same or never goes anywhere. Violated from 0.8: walls and goals may hold back much "
         "of a turn, but not all of it.",
@@ -108,8 +117,12 @@ RELATIONS: Mapping[str, Relation] = {
     "varies": Relation(
         "varies", "forecast", varies, mapping=False, unit="runs without variation", threshold=0.5, grid=(0.5,),
         over="cases", measures=VARIES_MEASURES, kinds=("the seed is ignored", "all futures of a run are one"),
+        meanings={
+            "the seed is ignored": "the system takes a seed, and gives the same answer whatever the seed is",
+            "all futures of a run are one": "an answer has several futures, and all of them are the same",
+        },
         parameters=(Parameter("measure", "choice", "own", choices=("own",), help="what wvc measures of every case"),),
-        words="the futures must not all be one",
+        words="the futures must not all be one", title="variation of futures",
         help="A system that takes a seed answers differently for another one, and its futures are not all the same, in "
         "one case at least. A deterministic system has nothing to vary: one that says so, or whose every answer is one "
         "future that is the same for every seed.",

@@ -29,7 +29,9 @@ NOTHING = 0.01
 HASTE = 1.5
 """How many times as fast as before a person may be, when it is asked how far they get."""
 OUT_OF_FRAME = "the person may walk to where only one of source and follow-up has a map"
+LEAVING = "the person is about to leave the map: straight on, the last of the steps is outside it"
 NO_MAP = "this system gives no probability map, which the relation compares"
+_CORNERS = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
 SOURCES = Parameter("sources", "int", 20, low=1, high=1000, help="predictions of the source by a stochastic system")
 
 
@@ -44,6 +46,9 @@ def past_of(cases: pl.DataFrame) -> dict[str, Floats]:
 
 # --- wvc: the sampled futures -----------------------------------------------------------------------
 
+COURSE_MEASURES: Schema = dict.fromkeys(("turn", "reach", "further"), pl.Float64)
+"""How many degrees the follow-up's futures turn to the left of the source's, as the person sees it; how far the ends of
+the source's futures are from the person, in pixels, and how much further those of the follow-up."""
 WVC_MEASURES: Schema = {
     "p": pl.Float64,
     "p_least": pl.Float64,
@@ -54,6 +59,7 @@ WVC_MEASURES: Schema = {
     "futures": pl.Int32,
     "sources": pl.Int32,
     "runs": pl.Int32,
+    **COURSE_MEASURES,
 }
 
 
@@ -88,32 +94,92 @@ def wvc(evidence: Evidence) -> pl.DataFrame:
         runs, matrices = [follow_up_paths[row] for row in rows], [warps[row] for row in rows]
         warp = Warp(matrices[0], frames[runs_of[case,][0]], sizes[rows[0]])
         past = pasts.get(case)
-        if not published and past is not None and _out_of_frame(past, sources[0].shape[1], warp):
-            verdicts.append({**base, "reason": OUT_OF_FRAME})
-            continue
+        if past is not None and not published:
+            base |= _course(sources, runs, matrices, past[-1])
+        compared = own
+        if not published and past is not None and _moves_the_frame(warp):
+            steps = sources[0].shape[1]
+            if reason := _out_of_sight(past, steps, warp):
+                verdicts.append({**base, "reason": reason})
+                continue
+            if not _within(_around(past, steps), warp.source).all():
+                sources, runs = _up_to_the_edge(sources, runs, matrices, past[-1], warp.source)
+                matrices, compared = [np.eye(3)] * len(runs), _distances(_even(sources), None, True)
         least = _least(past, None) if published else max(_least(past, warp), alike)
-        verdicts += [{**base, **verdict} for verdict in judged(sources, runs, matrices, own, least)]
+        verdicts += [{**base, **verdict} for verdict in judged(sources, runs, matrices, compared, least)]
     return pl.DataFrame(verdicts, schema={**VERDICT_COLUMNS, **WVC_MEASURES}, orient="row")
+
+
+def _course(sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], here: Floats) -> Row:
+    """Where the follow-up's futures lead beside those of the source, all by their ends."""
+    back = [Warp(warp, (1, 1), (1, 1)).inverse.points(run[:, -1]) for run, warp in zip(runs, warps, strict=True)]
+    before, after = np.concatenate([run[:, -1] for run in sources]) - here, np.concatenate(back) - here
+    (x, y), (to_x, to_y) = before.mean(0), after.mean(0)
+    reach, further = (float(np.linalg.norm(ends, axis=1).mean()) for ends in (before, after))
+    goes_somewhere = min(math.hypot(x, y), math.hypot(to_x, to_y)) >= 1
+    # y points down: what turns from x to y turns to the right
+    turn = math.degrees(math.atan2(y * to_x - x * to_y, x * to_x + y * to_y)) if goes_somewhere else None
+    return {"turn": turn, "reach": reach, "further": further - reach}
 
 
 def _sizes(frame: pl.DataFrame) -> list[Size]:
     return list(frame.select("width", "height").iter_rows())
 
 
-def _out_of_frame(past: Floats, steps: int, warp: Warp) -> bool:
-    """Whether the person may get to where only one of two frames is, where the change moved the frame itself.
+def _moves_the_frame(warp: Warp) -> bool:
+    """Whether the corners of the source's frame are not those of the follow-up's."""
+    corners = {tuple(corner) for corner in np.round(warp.points(_CORNERS * warp.source), 6)}
+    return corners != {tuple(corner) for corner in _CORNERS * warp.target}
 
-    What lies there is seen in one of the two scenes only, and a system may well end its futures at the frame. Told from
-    the past alone: a system that sends people to the edge has no say in it.
+
+def _around(past: Floats, steps: int) -> Floats:
+    """Where the person may get at most, whichever way they go."""
+    angles = np.arange(32) * np.pi / 16
+    return np.asarray(past[-1] + HASTE * _pace(past) * steps * np.stack([np.cos(angles), np.sin(angles)], 1))
+
+
+def _pace(past: Floats) -> float:
+    return float(np.linalg.norm(np.diff(past, axis=0), axis=1).mean()) if len(past) > 1 else 0.0
+
+
+def _out_of_sight(past: Floats, steps: int, warp: Warp) -> str | None:
+    """Why people cannot be judged whose frame was moved; None where they can.
+
+    A part of the map that the follow-up lacks may be what the source's futures go around, and who leaves the map goes
+    where nobody knows anything. Told from the past alone: a system that sends people to the edge has no say in it.
     """
-    (width, height), corners = warp.source, np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
-    carried = {tuple(corner) for corner in np.round(warp.points(corners * (width, height)), 6)}
-    if carried == {tuple(corner) for corner in corners * warp.target}:
-        return False
-    pace = float(np.linalg.norm(np.diff(past, axis=0), axis=1).mean()) if len(past) > 1 else 0.0
-    angles = np.arange(16) * np.pi / 8
-    around = past[-1] + HASTE * pace * steps * np.stack([np.cos(angles), np.sin(angles)], 1)
-    return not (_within(around, warp.source).all() and _within(warp.points(around), warp.target).all())
+    frame = np.array(warp.source, np.float64)
+    corners = _CORNERS * frame
+    near = np.linalg.norm(corners - past[-1], axis=1) <= HASTE * _pace(past) * steps
+    places = warp.points(np.concatenate([_around(past, steps).clip(0, frame), corners[near]]))
+    if not ((places > -1e-6) & (places < np.array(warp.target) + 1e-6)).all():
+        return OUT_OF_FRAME
+    ahead = (past[-1] - past[0]) / max(len(past) - 1, 1)
+    return None if _within(past[-1] + steps * ahead, warp.source) else LEAVING
+
+
+def _up_to_the_edge(
+    sources: Sequence[Floats], runs: Sequence[Floats], warps: Sequence[Floats], here: Floats, frame: Size
+) -> tuple[list[Floats], list[Floats]]:
+    """Runs of the source, and those of the follow-up carried back, each future up to where it leaves the source's
+    frame: some systems end their futures there, and others go on."""
+    carried_back = [Warp(warp, (1, 1), (1, 1)).inverse.points(run) for run, warp in zip(runs, warps, strict=True)]
+    return [_ended(run, here, frame) for run in sources], [_ended(run, here, frame) for run in carried_back]
+
+
+def _ended(run: Floats, here: Floats, frame: Size) -> Floats:
+    """Futures (K, T, 2) of a person who is here: whoever leaves the frame stays where they went out."""
+    places = np.concatenate([np.broadcast_to(here, (len(run), 1, 2)), run], 1)
+    inside = np.logical_and.accumulate(_within(run, frame), 1).sum(1)
+    leaving = np.flatnonzero(inside < run.shape[1])
+    last = places[leaving, inside[leaving]]
+    step = places[leaving, inside[leaving] + 1] - last
+    room = np.where(step > 0, np.array(frame, np.float64), 0.0) - last
+    part = np.divide(room, step, out=np.full(step.shape, np.inf), where=step != 0).min(1).clip(0, 1)
+    ended = run.copy()
+    out = np.arange(run.shape[1]) >= inside[leaving, None]
+    ended[leaving] = np.where(out[..., None], (last + step * part[:, None])[:, None], run[leaving])
+    return ended
 
 
 def _within(points: Floats, size: Size) -> npt.NDArray[np.bool_]:
@@ -304,9 +370,13 @@ RELATIONS: Mapping[str, Relation] = {
                     help="z: as published, each source run a comparison of its own",
                 ),
             ),
-            words="the futures must agree",
-            help="The futures, carried back, come from the source's distribution. p by permuting whole runs "
-            "stands beside.",
+            words="the futures must agree", title="agreement of futures",
+            details=(
+                "the follow-up's futures are {distance:pixel} from the source's, and those {own:pixel} from each other",
+                "p = {p}",
+            ),
+            help="The futures of the follow-up, carried back, are as near to the source's as two answers to the "
+            "source are to each other. p is that of a permutation test.",
         ),
         Relation(
             "hvc", "forecast", hvc, unit="shares of the largest Hellinger distance", threshold=0.2,
@@ -315,8 +385,10 @@ RELATIONS: Mapping[str, Relation] = {
                 Parameter("sources", "int", 2, low=1, high=1000, help="with two, the system's own noise is measured"),
                 *DRAWS,
             ),
-            words="the probability maps must agree",
-            help="The probability map, carried back, is the same: 0 equal, 1 without overlap. Maps are normalised.",
+            words="the probability maps must agree", title="agreement of probability maps",
+            details=("the system's own maps of the source differ by {own}",),
+            help="The map of where the person may be, carried back, is the source's. The severity is the Hellinger "
+            "distance of the two: 0 where they are equal, 1 where they have no place in common.",
         ),
     )
 }

@@ -12,19 +12,22 @@ from instar.suites import Suite, listed_suite
 
 # fmt: off
 FORECASTS: Mapping[str, str] = {  # every rule with what it is for
-    "identity => wvc": "chance; kept because it says how often the test rejects where nothing changes",
-    "identity => varies": "a seed that is ignored; futures that are all one",
-    "mirror(h) => wvc": "left taken for right, a bias or a preference to one side",
+    "identity => wvc": "answers by chance; kept because it says how often the test rejects where nothing changes",
+    "identity => varies": "a seed that is ignored, and futures that are all one",
+    "mirror(h) => wvc": "left taken for right, and a bias or a preference to one side",
     "mirror(h) => hvc": "a probability map that is not mirrored with the scene, or lies beside it",
-    "rotate90(1) => wvc": "x taken for y, a map that is read transposed, one direction of the frame unlike others; "
-    "kept because the predictor that comes with Instar strays most under it",
-    "rotation(22.5) => wvc": "directions that snap to those of the grid",
+    "rotate90(1) => wvc": "x taken for y, a map that is read transposed, and one direction of the frame unlike "
+    "others; kept because the predictor that comes with Instar strays most under it",
+    "pad(0.35) | rotation(22.5) => wvc": "directions that snap to those of the grid",
     "rescale(2) => wvc": "lengths and speeds in pixels where the scene has another scale",
-    "shift(0.15, 0.1) => wvc": "leaning on the middle or the edges of the frame",
-    "pad(0.2, left_right) => wvc": "positions in shares of the frame, letterboxes",
-    "turn_past(180) => follows": "a past that is ignored; futures that never go anywhere",
-    "obstacle(tree, 0.5, 0.5) => direction(avoid)": "walking through a tree in the way",
-    "obstacle(structure, 0.5, 0.5) | rotate90(1) => direction(avoid)": "walking through walls, of a turned scene alone",
+    "pad(0.25) | shift(0.15, 0.1) => wvc": "futures leaning on the middle or the edges of the frame, and positions in "
+    "shares of it",
+    "pad(0.2, left_right) => wvc": "positions in shares of the frame, and a letterbox that is ignored; kept because it "
+    "alone changes the aspect of the frame",
+    "turn_past(180) => follows": "a past that is ignored, and futures that never go anywhere",
+    "obstacle(tree, 0.5, 0.5) => direction(avoid)": "paths through a tree in the way",
+    "obstacle(structure, 0.5, 0.5) | rotate90(1) => direction(avoid)": "paths through the walls of a turned scene "
+    "alone",
     "class_change(road, pavement) => direction(increase)": "classes of ground mixed up",
 }
 

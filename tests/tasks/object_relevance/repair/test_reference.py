@@ -32,6 +32,14 @@ def torch() -> Iterator[Any]:
     torch.set_num_threads(threads)
 
 
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained for long enough to find something."""
+    module("torch")
+    folder = tmp_path_factory.mktemp("trained")
+    return train(on_disk(folder / "set", 4).parent, folder / "a folder", seed=0, steps=30, side=64, batch=4)
+
+
 def test_it_overfits_a_few_pictures(tmp_path: Path, torch: Any) -> None:
     module("pycocotools")
     labels = on_disk(tmp_path / "set", 8)
@@ -143,9 +151,8 @@ def test_a_stopped_training_goes_on(
     assert sorted(file.name for file in (tmp_path / "stopped").iterdir()) == ["weights.npz"]
 
 
-def test_it_is_a_system(tmp_path: Path, torch: Any) -> None:
+def test_it_is_a_system(tmp_path: Path, torch: Any, weights: Path) -> None:
     """Alone or in a batch, of any size, and with rules."""
-    weights = train(on_disk(tmp_path / "set", 4).parent, tmp_path / "out", seed=0, steps=30, side=64, batch=4)
     system = detector(weights)
     images = [read_input(case)[0] for case in in_memory(3).cases()]
     together = system.answer(images, [0] * 3)
@@ -156,13 +163,12 @@ def test_it_is_a_system(tmp_path: Path, torch: Any) -> None:
     assert run.verdicts().height == 6
 
 
-def test_what_was_trained_can_be_named(tmp_path: Path, torch: Any) -> None:
+def test_what_was_trained_can_be_named(tmp_path: Path, torch: Any, weights: Path) -> None:
     """A repaired detector is a system like any other, and its run says how to name it again."""
-    labels = on_disk(tmp_path / "set", 4)
-    weights = train(labels.parent, tmp_path / "a folder", seed=0, steps=30, side=64, batch=4)
+    labels = on_disk(tmp_path / "set", 2)
     named = f'reference-detector("{weights}")'
     run = instar.run(named, "background_noise(16) => presence(kept)", labels, out=tmp_path / "run", workers=1)
-    assert run.verdicts().height == 8
+    assert run.verdicts().height == 4
     assert run.manifest.system.name == named == detector(weights).name
     assert system(named).fingerprint == detector(weights).fingerprint
 

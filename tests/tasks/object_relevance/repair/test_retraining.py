@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import instar
 from instar.outputs.detections import Detections
 from instar.systems import MissingExtra
 from instar.tasks.object_relevance.commands import objects
@@ -55,37 +56,46 @@ class Sets(TypedDict):
     test: Path
 
 
-@pytest.fixture
-def sets(tmp_path: Path) -> Sets:
+@pytest.fixture(autouse=True)
+def no_calls() -> None:
     calls.clear()
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> Sets:
+    folder = tmp_path_factory.mktemp("sets")
     return {
-        "train": on_disk(tmp_path / "train", 12, 0),
-        "val": on_disk(tmp_path / "val", 12, 100),
-        "test": on_disk(tmp_path / "test", 12, 200),
+        "train": on_disk(folder / "train", 12, 0),
+        "val": on_disk(folder / "val", 6, 100),
+        "test": on_disk(folder / "test", 6, 200),
     }
 
 
-def test_a_repair_from_run_to_result(tmp_path: Path, sets: Sets) -> None:
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, sets: Sets) -> instar.Run:
+    """Of a detector that has something to be repaired; a repair reads it, and writes elsewhere."""
+    return ran(remembering(12), sets["train"], tmp_path_factory.mktemp("runs") / "run")
+
+
+def test_a_repair_from_run_to_result(tmp_path: Path, run: instar.Run, sets: Sets) -> None:
     module("pycocotools")
-    run = ran(remembering(12), sets["train"], tmp_path / "run")
     said: list[str] = []
-    done = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=3, share=0.25, say=said.append)
+    done = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=2, share=0.25, say=said.append)
     rows = {row["measure"]: row for row in done.table.iter_rows(named=True)}
     assert done.chosen.mutants.height == 4
-    assert rows["recall"]["change"] > 0.2 and rows["recall"]["seeds_better"] == 3
+    assert rows["recall"]["change"] > 0.2 and rows["recall"]["seeds_better"] == 2
     assert rows["unreliable"]["after"] <= rows["unreliable"]["before"]
-    assert calls == ["before-0", "after-0", "before-1", "after-1", "before-2", "after-2"]
+    assert calls == ["before-0", "after-0", "before-1", "after-1"]
     told = json.loads((tmp_path / "out" / "result.json").read_text("utf-8"))
-    assert len(told["seeds"]["after"]) == 3
+    assert len(told["seeds"]["after"]) == 2
     assert "| recall |" in (tmp_path / "out" / "result.md").read_text("utf-8")
-    assert "training 1 of 6: before, seed 0" in said
-    assert any(line.startswith("training 6 of 6: after, seed 2; about 0.0 min left") for line in said)
-    assert not any("test" in line for line in said[: said.index("testing 1 of 6: before, seed 0")])
+    assert "training 1 of 4: before, seed 0" in said
+    assert any(line.startswith("training 4 of 4: after, seed 1; about 0.0 min left") for line in said)
+    assert not any("test" in line for line in said[: said.index("testing 1 of 4: before, seed 0")])
 
 
-def test_what_is_finished_is_not_done_again(tmp_path: Path, sets: Sets) -> None:
+def test_what_is_finished_is_not_done_again(tmp_path: Path, run: instar.Run, sets: Sets) -> None:
     module("pycocotools")
-    run = ran(remembering(12), sets["train"], tmp_path / "run")
     first = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, say=lambda _: None)
     (tmp_path / "out" / "trained" / "after-0" / "trained.json").unlink()
     calls.clear()
@@ -98,9 +108,8 @@ def test_what_is_finished_is_not_done_again(tmp_path: Path, sets: Sets) -> None:
         repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, share=0.2, say=lambda _: None)
 
 
-def test_searching_decides_on_the_validation_set(tmp_path: Path, sets: Sets) -> None:
+def test_searching_decides_on_the_validation_set(tmp_path: Path, run: instar.Run, sets: Sets) -> None:
     module("pycocotools")
-    run = ran(remembering(12), sets["train"], tmp_path / "run")
     done = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, searching=True, share=0.4, say=lambda _: None)
     assert done.searched is not None
     tried = {row["candidate"]: row for row in done.searched.iter_rows(named=True)}
@@ -116,18 +125,16 @@ def test_searching_decides_on_the_validation_set(tmp_path: Path, sets: Sets) -> 
     assert taken <= set(done.searched["rules"][0])
 
 
-def test_rules_can_be_given(tmp_path: Path, sets: Sets) -> None:
+def test_rules_can_be_given(tmp_path: Path, run: instar.Run, sets: Sets) -> None:
     module("pycocotools")
-    run = ran(remembering(12), sets["train"], tmp_path / "run")
     done = repair(run, **sets, out=tmp_path / "out", by=TRAINER, seeds=1, rules=["erase(1)"], say=lambda _: None)
     assert set(done.chosen.mutants["rule"]) == {"erase(1) => presence(gone)"}
     with pytest.raises(LookupError, match="rule of this run"):
         repair(run, **sets, out=tmp_path / "other", by=TRAINER, rules=["erase(0.5)"], say=lambda _: None)
 
 
-def test_an_overlap_of_train_and_test_is_refused(tmp_path: Path, sets: Sets) -> None:
+def test_an_overlap_of_train_and_test_is_refused(tmp_path: Path, run: instar.Run, sets: Sets) -> None:
     module("pycocotools")
-    run = ran(remembering(12), sets["train"], tmp_path / "run")
     overlapping: Sets = {**sets, "test": on_disk(tmp_path / "more", 12, first=11)}
     with pytest.raises(ValueError, match=r"overlap in 1 image: 000001_011\.png of test is 000012_011\.png of train"):
         repair(run, **overlapping, out=tmp_path / "out", by=TRAINER, say=lambda _: None)
@@ -143,19 +150,19 @@ def test_the_same_pixels_under_another_name_overlap() -> None:
         check_disjoint({"train": in_memory(3), "val": in_memory(3, first=6), "test": in_memory(3, first=1)})
 
 
-def test_a_test_set_without_labels_is_refused_before_anything_is_trained(tmp_path: Path, sets: Sets) -> None:
+def test_a_test_set_without_labels_is_refused_before_anything_is_trained(
+    tmp_path: Path, run: instar.Run, sets: Sets
+) -> None:
     module("pycocotools")
-    run = ran(remembering(12), sets["train"], tmp_path / "run")
-    unlabelled: Sets = {**sets, "test": tmp_path / "test" / "images"}
+    unlabelled: Sets = {**sets, "test": sets["test"].parent / "images"}
     with pytest.raises(ValueError, match="has no annotated objects"):
         repair(run, **unlabelled, out=tmp_path / "out", by=TRAINER, say=lambda _: None)
     assert calls == []
 
 
 def test_missing_pycocotools_is_said_before_anything_is_trained(
-    tmp_path: Path, sets: Sets, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run: instar.Run, sets: Sets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = ran(remembering(12), sets["train"], tmp_path / "run")
     monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
     with pytest.raises(MissingExtra, match="pycocotools"):
         repair(run, **sets, out=tmp_path / "out", by=TRAINER, say=lambda _: None)
@@ -171,8 +178,7 @@ def test_a_run_without_violations_is_said(tmp_path: Path, sets: Sets) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_to_start_from_must_be_there(tmp_path: Path, sets: Sets) -> None:
-    run = ran(remembering(12), sets["train"], tmp_path / "run")
+def test_weights_to_start_from_must_be_there(tmp_path: Path, run: instar.Run, sets: Sets) -> None:
     with pytest.raises(FileNotFoundError, match="no weights"):
         repair(run, **sets, out=tmp_path / "out", by=TRAINER, start=tmp_path / "nowhere.npz", say=lambda _: None)
 
@@ -211,24 +217,23 @@ def test_runs_of_different_weights_have_different_fingerprints(tmp_path: Path) -
     assert first.kind == "detections"
 
 
-def test_the_command_exports_and_repairs(tmp_path: Path, sets: Sets) -> None:
-    ran(remembering(12), sets["train"], tmp_path / "run")
+def test_the_command_exports_and_repairs(tmp_path: Path, run: instar.Run, sets: Sets) -> None:
     runner = CliRunner()
-    asked = ["repair", str(tmp_path / "run"), "--train", str(sets["train"]), "--val", str(sets["val"])]
-    told = runner.invoke(objects, [*asked, "--out", str(tmp_path / "set"), "--export-only", "--share", "0.2"])
-    assert told.exit_code == 0, told.output
-    assert "3 of 36 mutants taken" in told.output
+    command = ["repair", str(run.folder), "--train", str(sets["train"]), "--val", str(sets["val"])]
+    exported = runner.invoke(objects, [*command, "--out", str(tmp_path / "set"), "--export-only", "--share", "0.2"])
+    assert exported.exit_code == 0, exported.output
+    assert "3 of 36 mutants taken" in exported.output
     assert (tmp_path / "set" / "data.yaml").is_file()
-    assert re.search(r"^ +1 of +\d+  erase\(1\) => presence\(gone\)$", told.output, re.MULTILINE), told.output
-    refused = runner.invoke(objects, [*asked, "--out", str(tmp_path / "out")])
+    assert re.search(r"^ +1 of +\d+  erase\(1\) => presence\(gone\)$", exported.output, re.MULTILINE), exported.output
+    refused = runner.invoke(objects, [*command, "--out", str(tmp_path / "out")])
     assert refused.exit_code == 2 and "a repair needs --val and --test" in " ".join(refused.output.split())
     module("pycocotools")
-    told = runner.invoke(
+    repaired = runner.invoke(
         objects,
-        [*asked, "--test", str(sets["test"]), "--out", str(tmp_path / "out"), "--trainer", TRAINER, "--seeds", "1"],
+        [*command, "--test", str(sets["test"]), "--out", str(tmp_path / "out"), "--trainer", TRAINER, "--seeds", "1"],
     )
-    assert told.exit_code == 0, told.output
-    assert "| mAP@0.5 |" in told.output and str(tmp_path / "out" / "result.md") in told.output
+    assert repaired.exit_code == 0, repaired.output
+    assert "| mAP@0.5 |" in repaired.output and str(tmp_path / "out" / "result.md") in repaired.output
 
 
 MINE = """
@@ -249,10 +254,9 @@ def detector(weights):
 """
 
 
-def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: Sets) -> None:
+def test_a_trainer_in_the_current_folder(tmp_path: Path, run: instar.Run, sets: Sets) -> None:
     """As somebody writes it beside their data, and calls the command there."""
     module("pycocotools")
-    ran(remembering(12), sets["train"], tmp_path / "run")
     (tmp_path / "my_trainer.py").write_text(MINE)
     (tmp_path / "old.bin").write_bytes(b"")
     asked = [
@@ -260,7 +264,7 @@ def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: Sets) -> None:
         "-c",
         "from instar.tasks.object_relevance.commands import objects; objects()",
         "repair",
-        "run",
+        str(run.folder),
         "--out",
         "out",
         "--trainer",
@@ -282,9 +286,10 @@ def test_a_trainer_in_the_current_folder(tmp_path: Path, sets: Sets) -> None:
     assert "training 2 of 2: after, seed 0" in told.stderr
 
 
-def test_a_stop_keeps_what_was_trained(tmp_path: Path, sets: Sets, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_keeps_what_was_trained(
+    tmp_path: Path, run: instar.Run, sets: Sets, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module("pycocotools")
-    ran(remembering(12), sets["train"], tmp_path / "run")
     plain, runner = train, CliRunner()
 
     def stopped(dataset_folder: Path, out: Path, *, seed: int, start: Path | None) -> Path:
@@ -292,15 +297,15 @@ def test_a_stop_keeps_what_was_trained(tmp_path: Path, sets: Sets, monkeypatch: 
             raise KeyboardInterrupt
         return plain(dataset_folder, out, seed=seed, start=start)
 
-    asked = ["repair", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "--trainer", TRAINER, "--seeds", "1"]
+    command = ["repair", str(run.folder), "--out", str(tmp_path / "out"), "--trainer", TRAINER, "--seeds", "1"]
     for name, path in sets.items():
-        asked += [f"--{name}", str(path)]
+        command += [f"--{name}", str(path)]
     monkeypatch.setattr(sys.modules[__name__], "train", stopped)
-    told = runner.invoke(objects, asked)
-    assert told.exit_code != 0
-    assert "what was trained is kept" in told.output
+    ended = runner.invoke(objects, command)
+    assert ended.exit_code != 0
+    assert "what was trained is kept" in ended.output
     monkeypatch.undo()
-    assert runner.invoke(objects, asked).exit_code == 0
+    assert runner.invoke(objects, command).exit_code == 0
     assert calls == ["before-0", "after-0"]
 
 

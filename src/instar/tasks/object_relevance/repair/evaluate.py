@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -158,7 +159,7 @@ def measured(
     if failed:
         raise ValueError(
             f"{system.name} failed on {len(failed):,} of {len(cases):,} images of {data.name}, e.g. "
-            f"{failed[0]}; `instar show {folder}` says why"
+            f"{failed[0]}; `instar show {shlex.quote(str(folder))}` says why"
         )
     output = store.manifest().header
     truths = [case.truth for case in cases if isinstance(case.truth, Detections)]

@@ -23,6 +23,7 @@ from instar.case import Case, read_input
 from instar.datasets import Dataset
 from instar.image import Image
 from instar.outputs.detections import Detections
+from instar.remote import address_in
 
 LABELS = "instances_train.json"
 VALIDATION = "instances_val.json"
@@ -52,7 +53,8 @@ def examples(cases: Iterable[Case]) -> Iterator[Example]:
         image, _ = read_input(case)
         if not isinstance(case.truth, Detections) or not isinstance(image, Image):
             raise ValueError(f"case {case.id!r} has no annotated objects; training needs labels")
-        whole = case.path if case.frame is None and case.crop is None else None
+        on_disk = case.path is not None and address_in(case.path) is None
+        whole = case.path if on_disk and case.frame is None and case.crop is None else None
         yield Example(case.id, case.truth, image, whole, {"case": case.id})
 
 

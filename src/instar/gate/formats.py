@@ -1,0 +1,104 @@
+"""Checks in the formats that build servers and reviews read: JUnit, SARIF, Markdown."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from instar import __version__
+from instar.gate.check import Check
+from instar.report.words import of_total, one_line, visible
+
+SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def junit(checks: Sequence[Check], name: str) -> str:
+    """A test suite with one test case for each check, with all that readers of this format ask for."""
+    failures = str(sum(not one.passed for one in checks))
+    counts = {"tests": str(len(checks)), "failures": failures, "errors": "0", "skipped": "0", "time": "0"}
+    made = {"timestamp": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}", "hostname": platform.node() or "localhost"}
+    suite = ElementTree.Element("testsuite", {"name": visible(name), **counts, **made})
+    for one in checks:
+        case = ElementTree.SubElement(suite, "testcase", classname="instar.gate", name=visible(one.name), time="0")
+        if not one.passed:
+            ElementTree.SubElement(case, "failure", message=visible(one.words), type="policy").text = visible(one.words)
+    suites = ElementTree.Element("testsuites")
+    suites.append(suite)
+    ElementTree.indent(suites)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suites, "unicode") + "\n"
+
+
+def sarif(checks: Sequence[Check], policy: str) -> str:
+    """A log with one result for each check that fails, at its line of the policy."""
+    rules = [
+        {"id": identity, "shortDescription": {"text": visible(one.name)}}
+        for identity, one in {_identity(one): one for one in checks}.items()
+    ]
+    results = [
+        {
+            "ruleId": _identity(one),
+            "level": "error",
+            "message": {"text": visible(one.words)},
+            "locations": [
+                {"physicalLocation": {"artifactLocation": {"uri": _address(policy)}, "region": {"startLine": one.line}}}
+            ],
+        }
+        for one in checks
+        if not one.passed
+    ]
+    driver = {"name": "Instar", "version": __version__, "rules": rules}
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    return json.dumps(log, indent=1, ensure_ascii=False) + "\n"
+
+
+def _address(path: str) -> str:
+    """A path as SARIF has it: below the current directory, which is that of the repository, relative to it."""
+    below = os.path.relpath(path)
+    return quote((path if below.startswith("..") else below).replace("\\", "/"))
+
+
+def _identity(one: Check) -> str:
+    return f"instar/{one.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorstPair:
+    """A pair of a failed check: what it is, how far it strays in words, and its picture's path, if there is one."""
+
+    case: str
+    rule: str
+    words: str
+    picture: str = ""
+
+
+def markdown(checks: Sequence[Check], title: str, pairs: Sequence[WorstPair] = ()) -> str:
+    """A summary for a pull request."""
+    failed = [one for one in checks if not one.passed]
+    verb = "fails" if len(failed) == 1 else "fail"
+    verdict = (
+        f"**It does not hold: {of_total(len(failed), len(checks), 'check')} {verb}.**"
+        if failed
+        else f"**It holds: all {len(checks)} checks pass.**"
+    )
+    lines = [f"## {_cell(title)}", "", verdict, "", "| | check | reason |", "|---|---|---|"]
+    order = sorted(checks, key=lambda one: one.passed)
+    lines += [f"| {'✅' if one.passed else '❌'} | {_cell(one.name)} | {_cell(one.words)} |" for one in order]
+    if pairs:
+        lines += ["", "### The worst pairs", "", "| case | rule | severity | |", "|---|---|---|---|"]
+        lines += [
+            f"| {_cell(one.case)} | {_cell(one.rule)} | {_cell(one.words)} | "
+            f"{f'![{_cell(one.case)}]({one.picture})' if one.picture else ''} |"
+            for one in pairs
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    signs = str.maketrans({sign: f"\\{sign}" for sign in "|`*_[]<>"})
+    return one_line(visible(text)).translate(signs)

@@ -1,0 +1,61 @@
+"""A policy made of a run that holds it, to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil, isfinite
+
+from instar.analysis import Run
+from instar.analysis.answers import Idle, idle
+from instar.engine import DEFAULT
+from instar.engine.extent import Extent
+from instar.gate.checks import failed_predictions
+from instar.gate.policy import PolicyError
+from instar.stats import binomial_bounds
+
+_IDLE: Mapping[Idle, str] = {
+    "silent": "no pair was judged, or nothing was found in any input",
+    "alike": "every input has the same answer",
+    "undecided": "most pairs are near ties, which the judging forgives",
+}
+
+
+def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> str:
+    """A policy that this run holds: to edit, not to believe. Of a run that shows nothing there is none."""
+    table = run.family_rates(threshold, judging=judging)
+    judged = run.judged(judging)
+    if why := "silent" if not judged["judged"] else idle(run, threshold, judging=judging):
+        raise PolicyError(f"{run.folder}: {_IDLE[why]}, so that it holds no policy; give a run that shows something")
+    blocks = []
+    for row in table.iter_rows(named=True):
+        if not row["judged"]:
+            continue
+        _, high = binomial_bounds(row["violated"], row["judged"])
+        share = min(1.0, ceil(100 * high) / 100)
+        seen = f"# {row['violated']} of {row['judged']} cases violate it"
+        blocks.append(f'[[limit]]\nof = "{row["group"]}"  {seen}\nrate = {share:g}\n')
+    unjudged = 1 - judged["judged"] / judged["pairs"] if judged["pairs"] else 0.0
+    for row in run.over_cases(judging).drop_nulls("severity").iter_rows(named=True):
+        most = ceil(100 * row["severity"]) / 100 if isfinite(row["severity"]) else row["severity"]
+        blocks.append(f'[[limit]]\nof = "{row["rule"]}"  # over all cases together\nseverity = {most:g}\n')
+    head = [
+        "# What a run must hold. Made of one that holds it: put in the figures that you need.",
+        f"cases = {max(1, *table['judged'])}  # as many were judged",
+        f"failed = {_failed_share(run):g}  # the highest share of predictions that failed",
+        f"not_judged = {min(1.0, ceil(100 * unjudged) / 100):g}  # the highest share of pairs without a severity",
+        *([f"threshold = {threshold:g}"] if threshold is not None else []),
+        *([f'judging = "{judging}"'] if judging != DEFAULT else []),
+        "",
+        "# The upper end of the interval must lie at or below each rate: the run has to show that it is good enough.",
+        '# With sure = "lower" it fails only where it is shown not to be, with sure = "plain" by the figure alone.',
+        "",
+    ]
+    tail = ["# Against a baseline:", "# [[no_worse]]", '# of = "any rule"', "# margin = 0.02", ""]
+    return "\n".join([*head, *blocks, *tail])
+
+
+def _failed_share(run: Run) -> float:
+    """The share of the predictions that failed, rounded up to whole percents."""
+    extent = Extent.of(run.store)
+    counts, unread = failed_predictions(run, extent)
+    return ceil(100 * (sum(counts.values()) + unread) / extent.done) / 100 if extent.done else 0.0

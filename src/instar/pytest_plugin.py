@@ -1,0 +1,241 @@
+"""Rules as tests of pytest: one for each rule of a suite, and one for the run as a whole.
+
+Nothing happens unless a test carries the mark `instar`, or the command line says `--instar`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+import warnings
+from contextlib import chdir
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from instar.analysis import Run
+    from instar.gate import Check, Policy
+
+WHOLE = "the run"
+"""The test that is about the run as a whole, and about limits of several rules."""
+RATE = 0.05
+"""Without a policy, a rule fails where it is shown that more cases than this violate it."""
+COMMAND = Path(__file__).with_name("pytest_command.py")
+"""The test that `--instar` collects; its system is named on the command line."""
+SHOWN = 3
+"""Worst pairs that a failure shows."""
+WRONG = (ValueError, LookupError, OSError, ImportError, TypeError, RuntimeError)
+"""What a mark may be wrong about, or the model's module; their messages say it, and our own lines would not."""
+_RUNS = pytest.StashKey[dict["Trial", tuple["Run", list["Check"]] | str]]()
+_REPORTS = pytest.StashKey[dict[Path, Path]]()
+_OPTIONS = ("policy", "rate", "sure", "threshold", "limit", "workers", "timeout", "zones", "objects", "pool")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("instar", "metamorphic tests of perception systems")
+    group.addoption(
+        "--instar",
+        nargs=3,
+        metavar=("SYSTEM", "SUITE", "DATASET"),
+        help="Test a system: one test for each rule of the suite.",
+    )
+    group.addoption("--instar-policy", metavar="FILE", help="The policy that the tests of --instar hold it to.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "instar(system, suite, dataset, policy=None, rate=0.05, sure='lower', **options): one test for each rule; "
+        f"options are {', '.join(_OPTIONS[3:])}",
+    )
+    if config.getoption("--instar", None) and str(COMMAND) not in config.args:
+        named = config.args_source is config.ArgsSource.ARGS
+        config.args[:] = [*(config.args if named else ()), str(COMMAND)]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a mark asks for. Paths are relative to `home`."""
+
+    home: Path
+    system: str
+    suite: str
+    dataset: str
+    policy: str | None = None
+    rate: float = RATE
+    sure: str = "lower"
+    threshold: float | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, mark: pytest.Mark, home: Path) -> Trial:
+        if len(mark.args) != 3:
+            raise pytest.UsageError(
+                f"@pytest.mark.instar takes a system, a suite and a dataset, got {len(mark.args)} of them: {mark.args}"
+            )
+        unknown = set(mark.kwargs) - set(_OPTIONS)
+        if unknown:
+            raise pytest.UsageError(
+                f"@pytest.mark.instar has no {', '.join(sorted(unknown))}; allowed are {', '.join(_OPTIONS)}"
+            )
+        own = {name: mark.kwargs[name] for name in ("policy", "rate", "sure", "threshold") if name in mark.kwargs}
+        rest = tuple(sorted((name, value) for name, value in mark.kwargs.items() if name not in own))
+        system, suite, dataset = map(str, mark.args)
+        return cls(home, system, suite, dataset, **own, options=rest)
+
+    def rules(self) -> list[str]:
+        """The rules of the suite, as they are spelled; identity changes nothing, and is no test."""
+        from instar.suites import suite
+
+        try:
+            with chdir(self.home):
+                rules = suite(self.suite).rules
+        except WRONG as error:
+            raise pytest.Collector.CollectError(f"instar: {error}") from None
+        return [one.left for one in rules if one.transformations[0].steps[0].family.name != "identity"]
+
+
+@dataclass
+class RuleTest:
+    """What a test is given: its rule, the run, and the checks of the policy that are about it."""
+
+    rule: str
+    run: Run
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def failures(self) -> list[str]:
+        return [one.words for one in self.checks if not one.passed]
+
+
+def _trial(node: pytest.Item) -> Trial | None:
+    """What is asked for by the mark of a test, or by the command line."""
+    mark = node.get_closest_marker("instar")
+    if mark is not None:
+        return Trial.of(mark, node.config.rootpath)
+    named = node.config.getoption("--instar", None)
+    if named and node.path == COMMAND:
+        system, suite, dataset = named
+        here = node.config.invocation_params.dir  # where it was typed
+        return Trial(here, system, suite, dataset, policy=node.config.getoption("--instar-policy"))
+    return None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    trial = _trial(metafunc.definition)
+    if trial is None:
+        return
+    if "instar_rule" not in metafunc.fixturenames:
+        metafunc.fixturenames.append("instar_rule")
+    names = [WHOLE, *trial.rules()]
+    metafunc.parametrize("instar_rule", names, ids=names, indirect=True)
+
+
+@pytest.fixture
+def instar_rule(request: pytest.FixtureRequest) -> RuleTest:
+    """The rule that this test is about, with the run it was judged in."""
+    trial = _trial(request.node)
+    if trial is None:
+        raise pytest.UsageError("the fixture instar_rule is for tests with the mark instar")
+    run, checks = _judged(request, trial)
+    if request.param == WHOLE:
+        return RuleTest(WHOLE, run, [one for one in checks if len(one.rules) != 1])
+    own = run.rule_id(request.param)
+    return RuleTest(request.param, run, [one for one in checks if one.rules == (own,)])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """The test fails where its rule does, before its own code runs."""
+    test = pyfuncitem.funcargs.get("instar_rule")
+    if isinstance(test, RuleTest) and test.failures:
+        trial = _trial(pyfuncitem)
+        assert trial is not None
+        pytest.fail(_words(test, trial, pyfuncitem.config), pytrace=False)
+
+
+def _judged(request: pytest.FixtureRequest, trial: Trial) -> tuple[Run, list[Check]]:
+    """The finished run and all checks of its policy, made once in a session; its predictions are kept in pytest's
+    cache, and only what is missing is predicted. What went wrong is tried once, too."""
+    from instar.gate import checked
+
+    runs = request.config.stash.setdefault(_RUNS, {})
+    if trial not in runs:
+        try:
+            with chdir(trial.home):
+                policy = _policy(trial)
+                run = _predicted(_folder(request, trial), trial)
+                runs[trial] = run, checked(run, policy)
+        except WRONG as error:
+            runs[trial] = f"instar: {error}"
+    judged = runs[trial]
+    if isinstance(judged, str):
+        pytest.fail(judged, pytrace=False)
+    return judged
+
+
+def _folder(request: pytest.FixtureRequest, trial: Trial) -> Path:
+    """Where predictions are kept: pytest's cache, or a folder of this session where it is told to have none."""
+    config = request.config
+    place = () if trial.home == config.rootpath else (str(trial.home),)
+    spelled = repr((trial.system, trial.suite, trial.dataset, trial.options, *place))
+    name = hashlib.sha256(spelled.encode()).hexdigest()[:16]
+    cache = getattr(config, "cache", None)
+    if cache is not None:
+        return Path(cache.mkdir("instar")) / name
+    base: Path = request.getfixturevalue("tmp_path_factory").getbasetemp()
+    return (base.parent if hasattr(config, "workerinput") else base) / "instar" / name  # workers share one run
+
+
+def _predicted(folder: Path, trial: Trial) -> Run:
+    from instar.api import NothingTold, run
+    from instar.engine.manifest import Conflict
+    from instar.store import Busy
+
+    arguments = (trial.system, trial.suite, trial.dataset)
+    while True:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NothingTold)  # a check says it
+                return run(*arguments, out=folder, retry_failed=folder.exists(), **dict(trial.options))
+        except Busy:
+            time.sleep(0.2)  # another worker of the same session predicts
+        except Conflict:
+            shutil.rmtree(folder)  # another version of the system; a cache holds nothing that cannot be made again
+
+
+def _policy(trial: Trial) -> Policy:
+    from instar.gate import Limit, Policy, read_policy
+
+    if trial.policy is not None:
+        return read_policy(Path(trial.policy))
+    return Policy(threshold=trial.threshold, limits=(Limit("each rule", 1, rate=trial.rate, sure=trial.sure),))
+
+
+def _words(test: RuleTest, trial: Trial, config: pytest.Config) -> str:
+    """Why it fails, the worst pairs of its rule, and where the report is."""
+    from instar.report.words import severity_text
+
+    lines = list(test.failures)
+    if test.rule != WHOLE:
+        worst = test.run.worst(SHOWN, threshold=trial.threshold, rule=test.rule)
+        lines += [
+            f"  {severity_text(row['severity'])}  {row['case']}{f' ({kind})' if (kind := row['kind']) else ''}"
+            for row in worst.filter("violated").iter_rows(named=True)
+        ]
+    return "\n".join([*lines, f"report: {_report(test.run, trial, config)}"])
+
+
+def _report(run: Run, trial: Trial, config: pytest.Config) -> Path:
+    """The report of a run with failures, beside it; written once in a session."""
+    from instar.report import write_report
+
+    reports = config.stash.setdefault(_REPORTS, {})
+    if run.folder not in reports:
+        reports[run.folder] = run.folder.with_suffix(".html")
+        write_report([run], reports[run.folder], threshold=trial.threshold)
+    return reports[run.folder]

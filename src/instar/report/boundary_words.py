@@ -1,0 +1,230 @@
+"""What a search for limits found, in words and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from instar.analysis.boundary import Boundary
+from instar.engine import DEFAULT
+from instar.report.limits import limit_words
+from instar.report.tables import Table
+from instar.report.words import amount, count_of, interval, listed, of_total, percent
+from instar.store import Row
+from instar.suites.grid import Grid
+
+BEYOND = "beyond"
+"""What stands for a value that the far end does not reach."""
+MOST_LEVELS = 12
+"""Levels of a curve that a table has; the numbers behind it have all."""
+NO_CHANGE = "no change"
+
+
+def value_text(value: float | None) -> str:
+    """A value of a parameter; ∞ is beyond its far end.
+
+    >>> value_text(2.24), value_text(-13.5), value_text(float("inf")), value_text(None)
+    ('2.24', '−13.5', 'beyond', '–')
+    """
+    if value is None:
+        return "–"
+    if math.isinf(value):
+        return BEYOND
+    return f"−{amount(-value)}" if value < 0 else amount(value)
+
+
+def level_words(limit: Row, which: str) -> str:
+    """The level of a limit, `limit` or `last`, as a rule spells it."""
+    rule = limit["rule"] if which == "limit" else limit["last_rule"]
+    return str(rule).partition(" => ")[0]
+
+
+def span_text(low: float | None, high: float | None) -> str:
+    """An interval of values, the smaller change first.
+
+    >>> span_text(1.5, float("inf")), span_text(2.0, 2.0)
+    ('1.5 to beyond', '2')
+    """
+    first, last = value_text(low), value_text(high)
+    return first if first == last else f"{first} to {last}"
+
+
+def both_text(row: Row, name: str) -> str:
+    """One value, or the two of a frontier."""
+    other = f"second{name.removeprefix('median')}" if name.startswith("median") else "second"
+    values = [row[key] for key in (name, other) if row.get(key) is not None]
+    if values and all(math.isinf(value) for value in values):
+        return BEYOND
+    return ", ".join(map(value_text, values)) or "–"
+
+
+def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, judging: str = DEFAULT) -> Iterator[str]:
+    """What was found: each way's median limit, what was broken before, not monotone or left out, and what it cost."""
+    rows = boundary.median.rows(named=True)
+    yield from map(_ray_words, rows)
+    yield from _gaps(rows)
+    unordered = [row for row in rows if row["held_beyond"]]
+    if unordered:
+        ways = "; ".join(
+            f"{row['ray']} ({row['held_beyond']:,} of {row['broken']:,}{_probed(row)})" for row in unordered
+        )
+        yield (
+            f"Not monotone: some broken cases hold again at a larger change. {ways}. A limit is the smallest change "
+            "that was seen to break the answer, and a smaller one may have been missed there; more probes look closer."
+        )
+    limits = limit_words(boundary.run, threshold=threshold, judging=judging)
+    share = percent(boundary.questions / boundary.every if boundary.every else 0.0)
+    yield (
+        "Of the cases that are judged, the search asked "
+        f"{of_total(boundary.questions, boundary.every, 'follow-up')} of the grid ({share}). "
+        f"An answer is broken where the rule is {limits}."
+    )
+
+
+def _probed(row: Row) -> str:
+    return f", {row['broken_below']:,} of them found by a probe below" if row["broken_below"] else ""
+
+
+_LEFT = {"not_judged": "not judged", "not_applicable": "not applicable", "unfinished": "unfinished"}
+
+
+def _ray_words(row: Row) -> str:
+    """How far one way may go."""
+    name, cases = row["ray"], row["cases"]
+    if not cases:
+        why = ", ".join(f"{row[key]:,} {words}" for key, words in _LEFT.items() if row[key]) or "no case was read"
+        return f"{name}: no case has a limit ({why})."
+    if math.isinf(row["median_level"]):
+        broken = row["broken"] + row["broken_before"]
+        return (
+            f"{name}: fewer than half of {count_of(cases, 'case')} break up to the far end "
+            f"({of_total(broken, cases, 'case')} {'breaks' if broken == 1 else 'break'})."
+        )
+    if row["median_level"] == 0:
+        return f"{name}: half of {count_of(cases, 'case')} or more are broken before anything is changed."
+    if cases == 1:
+        return f"{name}: the one case breaks at {both_text(row, 'median')}."
+    return (
+        f"{name}: half of {count_of(cases, 'case')} have broken at {both_text(row, 'median')} "
+        f"(95 % interval {_span(row)})."
+    )
+
+
+def _gaps(rows: Sequence[Row]) -> Iterator[str]:
+    """What was broken before, left out or lost on the way: once for all ways where it is the same for them."""
+    before, left = dict[tuple[int, int], list[str]](), dict[str, list[str]]()
+    for row in rows:
+        if row["broken_before"]:
+            before.setdefault((row["broken_before"], row["cases"]), []).append(row["ray"])
+        words = ", ".join(f"{row[key]:,} {words}" for key, words in _LEFT.items() if row[key])
+        if words and row["cases"]:
+            left.setdefault(words, []).append(row["ray"])
+    for (broken, cases), ways in before.items():
+        yield (
+            f"{_ways(ways, rows)}{of_total(broken, cases, 'case')} {'is' if broken == 1 else 'are'} violated before "
+            "anything is changed: the answer to the same input again breaks the rule."
+        )
+    for words, ways in left.items():
+        yield f"{_ways(ways, rows)}of the cases that were read, these are left out: {words}."
+    for row in rows:
+        if row["lost"]:
+            one = row["lost"] == 1
+            yield (
+                f"{row['ray']}: {count_of(row['lost'], 'case')} {'was' if one else 'were'} not judged up to the far "
+                f"end, and {'counts' if one else 'count'} as unbroken as far as {'it was' if one else 'they were'}."
+            )
+
+
+def _ways(ways: Sequence[str], rows: Sequence[Row]) -> str:
+    if len(ways) == len(rows):
+        return "All ways: " if len(rows) > 1 else f"{ways[0]}: "
+    return f"{listed(ways, 3)}: "
+
+
+def _span(row: Row) -> str:
+    if row.get("second") is None:
+        return span_text(row["median_low"], row["median_high"])
+    return f"{both_text(row, 'median_low')} to {both_text(row, 'median_high')}"
+
+
+def median_table(boundary: Boundary) -> Table:
+    """A row per ray: how many cases, how many break, and where half of them have."""
+    rows = [
+        [
+            row["ray"],
+            f"{row['broken'] + row['broken_before']:,}/{row['cases']:,}",
+            both_text(row, "median"),
+            "–" if row["median"] is None else _span(row),
+            *((value_text(row[name]) for name in ("q10", "q90")) if row["second"] is None else ("–", "–")),
+            *([value_text(row["visual"])] if boundary.median["visual"].is_not_null().any() else []),
+        ]
+        for row in boundary.median.iter_rows(named=True)
+    ]
+    seen = ["visual change"] if boundary.median["visual"].is_not_null().any() else []
+    words = "; the median visual change there, from 0 for none to 1" if seen else ""
+    return Table(
+        "Limits: of the cases that are judged how many break, the level at which half of them have broken, its 95 % "
+        f"interval, and the levels at which 10 % and 90 % have{words}",
+        ["way", "broken", "median", "95 % int.", "10 %", "90 %", *seen],
+        rows,
+    )
+
+
+def curve_table(boundary: Boundary, grid: Grid) -> Table:
+    """The share of cases that have not broken up to the levels at which some do; of many, some of these."""
+    rows = []
+    for ray in grid.rays:
+        own = boundary.curve.filter(pl.col("ray") == ray.name, pl.col("family") == grid.family)
+        if own.is_empty() or own["share"][0] is None:
+            continue
+        broke = own.with_row_index("place").filter(pl.col("broken") > 0, pl.col("level") > 0)["place"].to_list()
+        places = list(dict.fromkeys([0, *broke, own.height - 1]))
+        thin = dict.fromkeys(round(number * (len(places) - 1) / MOST_LEVELS) for number in range(MOST_LEVELS + 1))
+        for place in (places[number] for number in thin):
+            row = own.row(place, named=True)
+            rows.append(
+                [
+                    ray.name,
+                    NO_CHANGE if not row["level"] else ", ".join(_values(row)),
+                    f"{row['at_risk']:,}",
+                    percent(row["share"]),
+                    interval(row["low"], row["high"]),
+                ]
+            )
+    return Table(
+        f"{grid.family}: the share of cases that have not broken up to a level, with its 95 % interval. At risk are "
+        "those that had not broken before it, and were judged so far",
+        ["way", "level", "at risk", "unbroken", "95 % int."],
+        rows,
+    )
+
+
+def _values(row: Row) -> list[str]:
+    return [value_text(row[name]) for name in ("value", "second") if row[name] is not None]
+
+
+def cases_table(boundary: Boundary, grid: Grid) -> Table:
+    """Every case's limits, the least first."""
+    own = boundary.limits.filter(family=grid.family).sort("ray", "level", "case", nulls_last=True)
+    order = {ray.name: number for number, ray in enumerate(grid.rays)}
+    own = own.sort(pl.col("ray").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
+    seen = own["visual_change"].is_not_null().any()
+    rows = [
+        [
+            row["ray"],
+            row["case"],
+            row["status"] + (", not monotone" if row["held_beyond"] else ""),
+            ", ".join(value_text(row[name]) for name in ("last", "last_second") if row[name] is not None) or "–",
+            ", ".join(value_text(row[name]) for name in ("limit", "second") if row[name] is not None) or "–",
+            *([value_text(row["visual_change"])] if seen else []),
+        ]
+        for row in own.iter_rows(named=True)
+    ]
+    return Table(
+        f"{grid.family}: the limit of each case: the last level that held and the first that broke"
+        + (", with the visual change there" if seen else ""),
+        ["way", "case", "state", "holds", "breaks", *(["visual change"] if seen else [])],
+        rows,
+    )

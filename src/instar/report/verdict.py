@@ -1,0 +1,266 @@
+"""Two runs compared, in words and in the terminal: what got worse, what got better, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from rich.console import Console
+from rich.text import Text
+
+from instar.analysis import Run
+from instar.analysis.comparison import LEVEL, Sides, differences, family_differences, flips, sides, target_differences
+from instar.engine import DEFAULT
+from instar.report.cells import cell_html
+from instar.report.compared import FEW, run_notes
+from instar.report.console import headed_table, show_sentence, show_title
+from instar.report.limits import limit_words
+from instar.report.words import (
+    INTERVAL_AND_P,
+    SPACE,
+    count_of,
+    of_total,
+    p_text,
+    p_words,
+    percent,
+    points,
+    points_between,
+    severity_text,
+)
+from instar.store import Row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What a comparison of a run with the first one says.
+
+    `words` are the sentences to read first, `warnings` what to know of the pairs and `notes` of the runs; `rules` and
+    `families` have a row each, the surest difference first, and `targets` those of `target_differences` where they
+    were asked for.
+    """
+
+    first: str
+    second: str
+    words: tuple[str, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    cases: int
+    limits: str
+    rules: pl.DataFrame
+    families: pl.DataFrame
+    flips: pl.DataFrame
+    targets: pl.DataFrame | None = None
+
+    def record(self) -> Row:
+        """The same for programs."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "words": list(self.words),
+            "warnings": [*self.warnings, *self.notes],
+            "cases": self.cases,
+            "rules": self.rules.to_dicts(),
+            "families": self.families.to_dicts(),
+            "flips": self.flips.to_dicts(),
+            **({} if self.targets is None else {"targets": self.targets.to_dicts()}),
+        }
+
+    def _repr_html_(self) -> str:
+        rows = _rule_rows(self.rules.to_dicts(), "name")
+        return cell_html("compared", words=self.words, warnings=self.warnings, limits=self.limits, rows=rows)
+
+
+def verdict(
+    first: Run,
+    second: Run,
+    names: tuple[str, str],
+    *,
+    judgings: tuple[str, str] = (DEFAULT, DEFAULT),
+    threshold: float | None = None,
+    p: float | None = None,
+    group: str | None = None,
+    by_target: bool = False,
+) -> Verdict:
+    """The second run against the first, on the cases they share."""
+    pair = sides(first, second, judgings=judgings, threshold=threshold, p=p, group=group)
+    spelled = dict(first.rules().select("rule", "name").iter_rows())
+    order = [pl.col("p"), pl.col("difference").abs()]
+    rules = differences(pair).sort(order, descending=[False, True], nulls_last=True, maintain_order=True)
+    rules = rules.with_columns(name=pl.col("group").replace(spelled)).rename({"group": "rule"})
+    families = family_differences(pair)
+    runs = zip((first, second), judgings, (pair.first, pair.second), strict=True)
+    notes = [
+        f"{name}: {' '.join(sentences)}"
+        for name, (run, judging, side) in zip(names, runs, strict=True)
+        if (sentences := run_notes(run.answers(judging), side))
+    ]
+    changed = flips(pair)
+    changed = changed.with_columns(threshold=changed["rule"].replace_strict(pair.thresholds, return_dtype=pl.Float64))
+    targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
+    return Verdict(
+        *names,
+        (rules_words(rules, names), all_words(families.row(-1, named=True), names)),
+        tuple(_warnings(pair, rules, names)),
+        tuple(notes),
+        pair.cases,
+        limit_words(first, threshold=threshold, p=p, judging=judgings[0]),
+        rules,
+        families,
+        changed,
+        targets,
+    )
+
+
+def rules_words(rules: pl.DataFrame, names: tuple[str, str]) -> str:
+    """Under which rules the second run is surely worse or better than the first; where there is none, how large the
+    largest difference is."""
+    first, second = names
+    judged = rules.filter(pl.col("cases") > 0)
+    sure = judged.filter(pl.col("p_corrected") <= LEVEL)
+    worse, better = sure.filter(pl.col("difference") > 0), sure.filter(pl.col("difference") < 0)
+    correction = f"corrected for {count_of(rules.height, 'rule')}"
+    if judged.is_empty():
+        return f"Nothing can be said of {second} against {first}: no pair was judged in both."
+    if sure.is_empty():
+        sentence = f"No rule shows a sure difference between {second} and {first} ({correction})."
+        top = judged.row(0, named=True)
+        if not top["first_only"] and not top["second_only"]:
+            return f"{sentence} No pair is violated in one of them alone."
+        return f"{sentence} The least unsure is {_difference_words(top)}."
+    parts = [
+        f"{word} under {of_total(part.height, judged.height, 'rule')}, most surely under "
+        f"{_difference_words(part.row(0, named=True))}"
+        for word, part in (("worse", worse), ("better", better))
+        if part.height
+    ]
+    return f"{second} is surely {'; and '.join(parts)} ({correction})."
+
+
+def _difference_words(row: Row) -> str:
+    return (
+        f"{row['name']}: {row['first']} → {row['second']} of {count_of(row['cases'], 'case')}, "
+        f"{points(row['difference'])} ({points_between((row['low'], row['high']))}), {p_words(row['p_corrected'])}"
+    )
+
+
+def all_words(row: Row, names: tuple[str, str]) -> str:
+    """How many cases violate at least one rule in each."""
+    first, second = names
+    if not row["cases"]:
+        return "No case was judged in both."
+    shares = [f"{percent(row[side] / row['cases'])} ({row[side]})" for side in ("first", "second")]
+    sure = "a sure difference" if row["p"] <= LEVEL else "no sure difference"
+    return (
+        f"Of {count_of(row['cases'], 'case')} that both judged, {shares[0]} of {first} and {shares[1]} of {second} "
+        f"violate at least one rule: {points(row['difference'])} ({points_between((row['low'], row['high']))}), "
+        f"{p_words(row['p'])}, {sure}."
+    )
+
+
+def _warnings(pair: Sides, rules: pl.DataFrame, names: tuple[str, str]) -> list[str]:
+    warnings = []
+    judged = int(pair.both.any(0).sum())
+    if judged < FEW:
+        warnings.append(f"Both runs judged {count_of(judged, 'case')}: too few to tell systems apart.")
+    if pair.replaced:
+        is_are = "has" if pair.replaced == 1 else "have"
+        warnings.append(
+            f"{count_of(pair.replaced, 'case')} {is_are} the same name in both runs and another input, and "
+            f"{'is' if pair.replaced == 1 else 'are'} left out."
+        )
+    for column, alone, other in (("second_unjudged", *names), ("first_unjudged", *reversed(names))):
+        pairs = int(rules[column].sum())
+        if pairs:
+            warnings.append(
+                f"{count_of(pairs, 'pair')} {'was' if pairs == 1 else 'were'} judged in {alone} and not in {other}: no "
+                "difference counts them."
+            )
+    return warnings
+
+
+def show_verdict(console: Console, one: Verdict, *, most: int | None = 30, shown_flips: int = 10) -> None:
+    """The sentences, the rules and families with their differences, and the pairs that changed."""
+    console.print(f"[bold]{one.second}[/] against [bold]{one.first}[/]", highlight=False)
+    for sentence in one.words:
+        show_sentence(console, sentence)
+    for sentence in (*one.warnings, *one.notes):
+        show_sentence(console, sentence, "bold yellow")
+    show_title(console, "rules", f"{one.limits}; only pairs that both judged count")
+    rules = one.rules if most is None else one.rules.head(most)
+    console.print(_table(rules.to_dicts(), "name", "rule"))
+    if rules.height < one.rules.height:
+        console.print(
+            f"… and {count_of(one.rules.height - rules.height, 'rule')} less sure (--all shows all)", style="dim"
+        )
+    if one.families.height > 2:
+        show_title(console, "families", "a case counts where it violates any rule of the family")
+        console.print(_table(one.families.to_dicts(), "group", "family"))
+    if any(_disagree(row) for row in (*one.rules.to_dicts(), *one.families.to_dicts())):
+        show_sentence(console, INTERVAL_AND_P, "dim")
+    if one.targets is not None:
+        show_title(console, "targets", "intervals and p over whole cases")
+        console.print(_target_table(one.targets, dict(one.rules.select("rule", "name").iter_rows())))
+    _show_flips(console, one, shown_flips)
+
+
+def _disagree(row: Row) -> bool:
+    """Whether the interval of a difference leaves out 0, and p does not call it sure."""
+    return bool(row["cases"]) and (row["low"] > 0 or row["high"] < 0) and row["p_corrected"] > LEVEL
+
+
+HEADS = ("cases", "first", "second", "difference", "95 % int.", "p corr.")
+"""The columns of differences, after that which names the rule or the family."""
+
+
+def _rule_rows(rows: Sequence[Row], column: str) -> list[tuple[bool, Sequence[str]]]:
+    """Differences in words, and whether each is sure."""
+    texts: list[tuple[bool, Sequence[str]]] = []
+    for row in rows:
+        if not row["cases"]:
+            texts.append((False, (row[column], "0", *"–––––")))
+            continue
+        difference = points(row["difference"]).partition(SPACE)[0]
+        within, p = points_between((row["low"], row["high"])), p_text(row["p_corrected"])
+        counts = (str(row[name]) for name in ("cases", "first", "second"))
+        texts.append((row["p_corrected"] <= LEVEL, (row[column], *counts, difference, within, p)))
+    return texts
+
+
+def _table(rows: Sequence[Row], column: str, head: str) -> object:
+    table = headed_table((head, *HEADS), words=[head])
+    for sure, (name, *cells) in _rule_rows(rows, column):
+        table.add_row(Text(name), *cells, style="bold" if sure else None)
+    return table
+
+
+def _target_table(targets: pl.DataFrame, names: Mapping[str, str]) -> object:
+    table = headed_table(("rule", "first", "second", "difference", "95 % int.", "p corr."), words=["rule"])
+    for row in targets.sort("p").iter_rows(named=True):
+        if row["difference"] is not None:
+            table.add_row(
+                Text(names[row["rule"]]),
+                f"{row['first']}/{row['first_targets']}",
+                f"{row['second']}/{row['second_targets']}",
+                points(row["difference"]).partition(SPACE)[0],
+                points_between((row["low"], row["high"])),
+                p_text(row["p_corrected"]),
+            )
+    return table
+
+
+def _show_flips(console: Console, one: Verdict, most: int) -> None:
+    """Pairs that are violated in one run alone."""
+    names = dict(one.rules.select("rule", "name").iter_rows())
+    for worse, title in ((True, "pairs that got worse"), (False, "pairs that got better")):
+        part = one.flips.filter(pl.col("worse") == worse)
+        if part.is_empty() or not most:
+            continue
+        show_title(
+            console, title, f"{min(most, part.height)} of {part.height:,}; severity in the first run and the second"
+        )
+        table = headed_table(("first", "second", "rule", "case"), words=("rule", "case"))
+        for row in part.head(most).iter_rows(named=True):
+            both = (severity_text(row[side], row["threshold"]) for side in ("first", "second"))
+            table.add_row(*both, Text(names[row["rule"]]), Text(row["case"]))
+        console.print(table)

@@ -1,0 +1,68 @@
+"""Tests and intervals. The only statistics in the project."""
+
+from instar.stats.distributions import hellinger, permutation_test, randomisation_test, wasserstein
+from instar.stats.linear import drawn_weights
+from instar.stats.samples import (
+    bootstrap,
+    clustered_difference,
+    ends,
+    median_interval,
+    median_shift,
+    pearson,
+    quantile_bounds,
+    rank_test,
+    resamples,
+    spearman,
+    swapped_sides,
+    wilcoxon,
+)
+from instar.stats.sequences import sequence_bounds, sequence_quantile_bounds
+from instar.stats.shares import (
+    binomial_bounds,
+    binomial_excess,
+    clustered_share,
+    fisher,
+    fisher_excess,
+    holm,
+    mcnemar,
+    paired_bound,
+    paired_difference,
+    wilson,
+    z_test,
+)
+from instar.stats.survival import Survival, survival
+
+__all__ = [
+    "Survival",
+    "binomial_bounds",
+    "binomial_excess",
+    "bootstrap",
+    "clustered_difference",
+    "clustered_share",
+    "drawn_weights",
+    "ends",
+    "fisher",
+    "fisher_excess",
+    "hellinger",
+    "holm",
+    "mcnemar",
+    "median_interval",
+    "median_shift",
+    "paired_bound",
+    "paired_difference",
+    "pearson",
+    "permutation_test",
+    "quantile_bounds",
+    "randomisation_test",
+    "rank_test",
+    "resamples",
+    "sequence_bounds",
+    "sequence_quantile_bounds",
+    "spearman",
+    "survival",
+    "swapped_sides",
+    "wasserstein",
+    "wilcoxon",
+    "wilson",
+    "z_test",
+]

@@ -1,0 +1,253 @@
+"""What a search for limits finds: of systems that break, never break, break at once, or not in order."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import instar
+from instar.analysis.limits import BROKEN, HELD, UNJUDGED, UNKNOWN, next_levels
+from instar.engine import Progress
+from instar.image import Pixels
+from instar.report.boundary_words import boundary_sentences
+from instar.report.findings import findings
+from instar.spelling import Parameter, Scale
+from instar.transforms import NotApplicable, TransformationFamily
+from tests.toys import rectangles, write_scenes
+
+CASES = 6
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_scenes(tmp_path_factory.mktemp("boundary") / "photos", CASES, (96, 72))
+
+
+def nothing() -> instar.Detections:
+    return instar.Detections.from_xyxy([], [])
+
+
+def dim(pixels: Pixels) -> instar.Detections:
+    """Finds nothing in the dark."""
+    return nothing() if pixels.max() < 150 else rectangles(pixels)
+
+
+def blind_spot(pixels: Pixels) -> instar.Detections:
+    """Finds nothing in the half-dark, and the same as ever where it is darker."""
+    return nothing() if 20 <= pixels.max() < 120 else fixed(pixels)
+
+
+def fixed(pixels: Pixels) -> instar.Detections:
+    """Never looks at more than the size."""
+    return instar.Detections.from_xyxy([[2, 2, pixels.shape[1] - 9, 40]], ["thing"])
+
+
+@instar.declare(deterministic=False)
+def nervous(pixels: Pixels) -> instar.Detections:
+    """Another answer every time."""
+    x = float(np.random.default_rng().integers(0, 70))
+    return instar.Detections.from_xyxy([[x, 2, x + 9, 9]], ["thing"])
+
+
+def sentences_of(search: instar.Run) -> str:
+    return " ".join(one.words for one in findings(search))
+
+
+def test_half_of_the_cases_break_where_they_do(photos: Path, tmp_path: Path) -> None:
+    search = instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0)
+    bright, dark = search.median.rows(named=True)
+    assert (bright["broken"], dark["broken"]) == (CASES, CASES)
+    least = min(
+        value for value in search.curve.filter(ray="gamma above 1")["value"] if 230 * (230 / 255) ** (value - 1) < 150
+    )
+    assert dark["median"] == dark["median_low"] == dark["median_high"] == pytest.approx(least)
+    assert (search.limits["last"].fill_null(0) != 0).all()
+    assert 0 < dark["visual"] < 1  # of a change that is seen
+    again = instar.open_run(tmp_path / "run").boundary()
+    assert again.limits.equals(search.limits)
+    assert "gamma above 1: half of 6 cases have broken at 5.31 (95 % interval 5.31)" in sentences_of(search.run)
+
+
+def test_what_never_breaks_has_its_median_beyond_the_far_end(photos: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="every input has the same answer"):
+        search = instar.boundary(fixed, "gamma", photos, out=tmp_path / "run", workers=0)
+    assert set(search.limits["status"]) == {"unbroken"}
+    assert search.median["median"].to_list() == [math.inf, math.inf]
+    assert search.curve["share"].min() == 1
+    assert search.curve["low"].min() == pytest.approx(0.025 ** (1 / CASES))
+    assert "fewer than half of 6 cases break up to the far end (0 of 6 cases break)" in sentences_of(search.run)
+
+
+def test_what_is_broken_before_has_no_limit_to_search(photos: Path, tmp_path: Path) -> None:
+    search = instar.boundary(nervous, "gamma", photos, out=tmp_path / "run", workers=0)
+    before = search.limits.filter(status="broken before")["case"].n_unique()
+    assert before >= CASES - 1
+    assert search.median["median_level"].to_list() == [0, 0]
+    assert search.median["median"].to_list() == [1, 1]
+    assert "broken before anything is changed" in sentences_of(search.run)
+    cases_asked = search.run.predictions().filter(pl.col("follow_up").str.starts_with("gamma"))["case"].n_unique()
+    assert cases_asked == CASES - before
+
+
+@pytest.mark.parametrize("steps", [40, 60])
+def test_a_response_that_is_not_monotone_is_said(photos: Path, tmp_path: Path, steps: int) -> None:
+    search = instar.boundary(blind_spot, "brightness(add=0)", photos, out=tmp_path / "run", workers=0, steps=steps)
+    dark = search.median.filter(pl.col("ray").str.contains("below")).row(0, named=True)
+    grid = instar.boundary(
+        blind_spot, "brightness(add=0)", photos, out=tmp_path / "grid", workers=0, steps=steps, probes=steps
+    )
+    whole = grid.median.filter(pl.col("ray").str.contains("below")).row(0, named=True)
+    assert whole["broken"] == whole["held_beyond"] == CASES  # with a probe at every level nothing is missed
+    assert dark["broken"] == dark["held_beyond"] == CASES
+    assert "Not monotone: some broken cases hold again" in sentences_of(search.run)
+    assert "brightness multiply below 1 (6 of 6)" in sentences_of(search.run)
+    assert search.limits.select("case", "ray", "limit").equals(grid.limits.select("case", "ray", "limit"))
+    assert grid.median["asked"].sum() > search.median["asked"].sum()
+
+
+def test_a_probe_below_moves_the_limit() -> None:
+    truth = np.full(40, HELD, np.uint8)
+    truth[[4, 5, *range(25, 40)]] = BROKEN
+    states, rounds = np.zeros(40, np.uint8), 0
+    while chosen := next_levels(states, 5):
+        states[chosen] = truth[chosen]
+        rounds += 1
+    assert np.flatnonzero(states == BROKEN)[0] == 4
+    assert rounds < 20
+
+
+def test_what_is_not_judged_ends_a_ray() -> None:
+    truth = np.full(40, HELD, np.uint8)
+    truth[17:] = UNJUDGED
+    states = np.zeros(40, np.uint8)
+    while chosen := next_levels(states):
+        states[chosen] = truth[chosen]
+    assert states[16] == HELD
+    assert (states != UNKNOWN).sum() <= 10
+
+
+def halved(image: object, needs: object, rng: object, *, share: float) -> object:
+    if share > 0.5:
+        raise NotApplicable("no more than half")
+    return image, instar.Change.none(image.size)  # type: ignore[attr-defined]
+
+
+HALF = TransformationFamily(
+    "half", "user", "general", halved,
+    (Parameter("share", "float", low=0, high=1, ordered=True, scale=Scale(0, above=1)),),
+)  # fmt: skip
+
+
+def test_cases_that_are_lost_on_the_way_count_as_far_as_they_were_judged(photos: Path, tmp_path: Path) -> None:
+    search = instar.boundary(rectangles, "tests.analysis.test_boundary:HALF", photos, out=tmp_path / "run", workers=0)
+    assert set(search.limits["status"]) == {"lost"}
+    assert set(search.limits["last"]) == {0.5}
+    last = search.curve.filter(pl.col("value") == 0.5).row(0, named=True)
+    assert (last["at_risk"], last["share"]) == (CASES, 1)
+    assert search.curve.filter(pl.col("value") > 0.5)["at_risk"].max() == 0
+    assert "6 cases were not judged up to the far end" in sentences_of(search.run)
+
+
+def counted(pixels: Pixels) -> instar.Detections:
+    """Dim, and leaves a line for every question."""
+    with Path(os.environ["LEDGER"]).open("a") as ledger:
+        ledger.write(f"{pixels.sum()}\n")
+    return dim(pixels)
+
+
+def test_a_search_that_was_stopped_asks_nothing_again(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(Exception): ...
+
+    ledger = tmp_path / "ledger"
+    monkeypatch.setenv("LEDGER", str(ledger))
+
+    def stopping(progress: Progress) -> None:
+        if progress.fresh >= 40:
+            raise Stopped
+
+    whole = instar.boundary(counted, "gamma", photos, out=tmp_path / "whole", workers=0)
+    alone = ledger.read_text().split()
+    ledger.unlink()
+    for _ in range(2):
+        with pytest.raises(Stopped):
+            instar.boundary(counted, "gamma", photos, out=tmp_path / "run", workers=0, on_progress=stopping)
+    again = instar.boundary(counted, "gamma", photos, out=tmp_path / "run", workers=0)
+    assert again.limits.equals(whole.limits)
+    calls = ledger.read_text().split()
+    assert sorted(calls) == sorted(alone)
+    assert len(calls) == again.run.predictions().height
+    instar.boundary(counted, "gamma", photos, out=tmp_path / "run", workers=0)
+    assert len(ledger.read_text().split()) == len(calls)
+
+
+def test_an_unfinished_search_leaves_open_cases_out(photos: Path, tmp_path: Path) -> None:
+    class Stopped(Exception): ...
+
+    def stopping(progress: Progress) -> None:
+        if progress.fresh >= 30:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0, on_progress=stopping)
+    search = instar.open_run(tmp_path / "run").boundary()
+    assert (search.median["unfinished"] > 0).all()
+    assert "unfinished" in sentences_of(search.run)
+
+
+def test_one_case_unreadable_cases_and_a_search_of_whole_numbers(photos: Path, tmp_path: Path) -> None:
+    one = instar.boundary(dim, "jpeg", photos / "000.png", out=tmp_path / "one", workers=0)
+    assert one.median["cases"].to_list() == [1]
+    assert one.median["median_low"][0] in (100, one.median["median"][0])
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(b"no image")
+    with pytest.warns(UserWarning, match="not one input was answered"):
+        none = instar.boundary(dim, "gamma", folder, out=tmp_path / "none", workers=0)
+    assert none.limits.height == 0
+    assert none.median["cases"].to_list() == [0, 0]
+    assert "no case has a limit (no case was read)" in " ".join(boundary_sentences(none))
+    (folder / "b.png").write_bytes((photos / "001.png").read_bytes())
+    some = instar.boundary(dim, "motion(direction=0)", folder, out=tmp_path / "some", workers=0)
+    assert some.limits["case"].to_list() == ["b.png"]
+    assert some.limits["limit"].drop_nulls().map_elements(float.is_integer, pl.Boolean).all()
+
+
+def test_inputs_in_which_nothing_is_found_are_not_judged(photos: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="not one pair was judged"):
+        search = instar.boundary(lambda pixels: nothing(), "gamma", photos, out=tmp_path / "run", workers=0)
+    assert set(search.limits["status"]) == {"not judged"}
+    assert search.run.predictions().height == 2 * CASES  # the source, and the same again
+
+
+def test_a_frontier_has_a_limit_along_each_ray(photos: Path, tmp_path: Path) -> None:
+    search = instar.boundary(dim, "gamma | brightness(add=0)", photos, out=tmp_path / "run", workers=0, steps=8)
+    assert search.median.height == 8
+    both = search.median.filter(ray="gamma above 1, brightness multiply below 1").row(0, named=True)
+    alone = search.median.filter(ray="gamma above 1").row(0, named=True)
+    assert both["median"] < alone["median"]  # darker twice breaks earlier
+    assert both["second"] < 1
+    assert alone["second"] is None
+
+
+def test_several_searches_and_another_threshold_share_a_folder(photos: Path, tmp_path: Path) -> None:
+    first = instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0)
+    more = instar.boundary(dim, "gamma+brightness(add=0)", photos, out=tmp_path / "run", workers=0)
+    assert more.median["family"].unique().sort().to_list() == ["brightness(add=0)", "gamma"]
+    assert more.limits.filter(family="gamma").drop("visual_change").equals(first.limits.drop("visual_change"))
+    never = instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0, threshold=1.5)
+    assert set(never.limits.filter(family="gamma")["status"]) == {"unbroken"}
+
+
+def test_a_run_that_searched_nothing_says_so(photos: Path, tmp_path: Path) -> None:
+    run = instar.run(dim, "gamma(2)", photos, out=tmp_path / "run", workers=0)
+    with pytest.raises(ValueError, match="holds no search for limits: it is a run of gamma"):
+        run.boundary()
+    with pytest.raises(ValueError, match="probes is 0 or more"):
+        instar.boundary(dim, "gamma", photos, out=tmp_path / "other", probes=-1)

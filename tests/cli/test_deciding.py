@@ -1,0 +1,149 @@
+"""Commands that help to decide."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import instar
+from tests.cli.conftest import Type, Typed
+from tests.toys import write_scenes
+
+CASES = 16
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two versions of a detector: the first is right, the second misses what is red on the right half."""
+    folder = tmp_path_factory.mktemp("versions")
+    photos = write_scenes(folder / "photos", CASES)
+    for name, system in (("right", "tests.toys:rectangles"), ("forgetful", "tests.engine.zones:forgetful")):
+        instar.run(system, "mirror(h)+gamma(0.9)", photos, out=folder / name, workers=0)
+    return folder / "right", folder / "forgetful"
+
+
+def test_a_worse_version_is_called_worse_under_the_rule_that_finds_it(typed: Type, versions: tuple[Path, Path]) -> None:
+    compared = typed("compare", *versions, "--flips", 3)
+    assert compared.code == 0, compared.stderr
+    first, second = "tests.toys:rectangles", "tests.engine.zones:forgetful"
+    assert f"{second} is surely worse under 1 of 2 rules, most surely under mirror(h): 0 → " in compared.words
+    assert f"Of {CASES} cases that both judged, 0 % (0) of {first} and" in compared.words
+    assert "pairs that got worse, 3 of " in compared.words
+    assert "better" not in compared.words
+    backwards = typed("compare", *reversed(versions))
+    assert f"{first} is surely better under 1 of 2 rules" in backwards.words
+
+
+def test_the_same_for_programs_by_target_too(typed: Type, versions: tuple[Path, Path]) -> None:
+    (verdict,) = json.loads(typed("compare", *versions, "--by", "target", "--json").stdout)
+    mirrored, darkened = verdict["rules"]
+    assert mirrored["rule"].startswith("mirror(h)")
+    assert mirrored["second_only"] == mirrored["second"] == len(verdict["flips"])
+    assert mirrored["low"] > 0
+    assert mirrored["p_corrected"] < 0.05 < darkened["p_corrected"]
+    assert {row["rule"]: row["p_corrected"] < 0.05 for row in verdict["targets"]} == {
+        row["rule"]: row["p_corrected"] < 0.05 for row in verdict["rules"]
+    }
+
+
+def test_a_run_against_itself_shows_no_difference(typed: Type, versions: tuple[Path, Path]) -> None:
+    words = typed("compare", versions[1], versions[1]).words
+    assert "No rule shows a sure difference" in words
+    assert "No pair is violated in one of them alone." in words
+
+
+def test_wrong_use_says_what_is_allowed(typed: Type, versions: tuple[Path, Path]) -> None:
+    assert (alone := typed("compare", versions[0])).code == 2
+    assert "a comparison takes two runs or more, and one was given" in alone.words
+    three = typed("compare", *versions, *["--judging", "default"] * 3)
+    assert three.code == 2
+    assert "3 judgings for 2 runs; give one for all, or one for each" in three.words
+
+
+def test_a_gate_that_should_fail_fails_and_one_that_should_pass_passes(
+    typed: Type, versions: tuple[Path, Path], tmp_path: Path
+) -> None:
+    policy, right, forgetful = tmp_path / "instar.toml", *versions
+    assert (absent := typed("gate", right, "--policy", policy)).code == 2
+    assert "--init writes one" in absent.words
+    assert typed("gate", right, "--init", "--policy", policy).code == 0
+    assert (again := typed("gate", right, "--init", "--policy", policy)).code == 2
+    assert "is there already, and is kept" in again.words
+    passed = typed("gate", right, "--policy", policy)
+    assert passed.code == 0, passed.words
+    assert "checks hold." in passed.words
+    files = [tmp_path / name for name in ("out.xml", "out.sarif", "pr.md")]
+    flags = [each for pair in zip(("--junit", "--sarif", "--summary"), files, strict=True) for each in pair]
+    failed = typed("gate", forgetful, "--policy", policy, "--baseline", right, *flags)
+    assert failed.code == 1
+    assert "FAILS" in failed.words
+    assert all(file.stat().st_size for file in files)
+    assert (tmp_path / "pr-pictures" / "1.png").is_file()
+    values = json.loads(typed("gate", forgetful, "--policy", policy, "--json").stdout)
+    assert not values["passed"]
+    assert "mirror" in {one["name"] for one in values["checks"] if not one["passed"]}
+
+
+LIMITS = '[[limit]]\nof = "mirror"\nrate = 0.3\n[[limit]]\nof = "gamma"\nrate = 0.2\n'
+
+
+def test_a_gate_makes_its_run_until_the_policy_is_decided(typed: Type, tmp_path: Path) -> None:
+    """A clear failure, and a clear pass, take a part of the predictions; the exit code is that of any gate."""
+    photos, policy = write_scenes(tmp_path / "photos", 60), tmp_path / "instar.toml"
+    policy.write_text(LIMITS)
+
+    def gated(name: str, system: str, *more: str) -> Typed:
+        return typed(
+            *("gate", tmp_path / name, "--policy", policy, "--workers", 0, *more),
+            *("--until", system, "mirror(h)+gamma(0.9)", photos),
+        )
+
+    failed = gated("bad", "tests.engine.zones:forgetful")
+    assert failed.code == 1, failed.stderr
+    assert "A limit is sure to fail after 25 of 60 cases; of the others no more was asked." in failed.words
+    assert "105 of 180 predictions (58 %) were not needed." in failed.words
+    assert "FAILS 25 of 25 cases violate mirror" in failed.words
+    passed = json.loads(gated("good", "tests.toys:rectangles", "--json").stdout)
+    assert passed["passed"]
+    assert passed["until"].startswith("Enough is known of 2 of 2 limits")
+    assert gated("good", "tests.toys:rectangles").code == 0, "the same again asks nothing and says the same"
+    assert instar.open_run(tmp_path / "good").severities().looked
+
+
+def test_a_gate_replaces_its_own_files_and_no_other_one_of_the_same_command(
+    typed: Type, versions: tuple[Path, Path], tmp_path: Path
+) -> None:
+    policy, out = tmp_path / "instar.toml", tmp_path / "out.xml"
+    policy.write_text(LIMITS)
+    assert typed("gate", versions[1], "--policy", policy, "--junit", out).code == 1
+    before = out.read_text()
+    typed("gate", versions[0], "--policy", policy, "--junit", out)
+    assert out.read_text() != before
+    for file in (policy, out):
+        refused = typed("gate", versions[0], "--policy", policy, "--junit", out, "--sarif", file)
+        assert refused.code == 2
+        assert "give another file" in refused.words
+    assert policy.read_text() == LIMITS
+
+
+@pytest.mark.parametrize("command", ["compare", "gate"])
+def test_runs_that_cannot_be_held_together_are_named_with_what_to_do(
+    typed: Type, versions: tuple[Path, Path], tmp_path: Path, command: str
+) -> None:
+    policy = tmp_path / "instar.toml"
+    policy.write_text('[[no_worse]]\nof = "any rule"\nmargin = 0.1\n')
+    others = write_scenes(tmp_path / "others", 3, (90, 90))
+    elsewhere = instar.run("tests.toys:rectangles", "mirror(h)", others, out=tmp_path / "elsewhere", workers=0).folder
+    poses = instar.run("tests.toys:steady", "mirror(h)", others, out=tmp_path / "poses", workers=0).folder
+    (tmp_path / "empty").mkdir()
+    for other, words in (
+        (elsewhere, "each with another input: run both on one dataset"),
+        (poses, "have no rule in common (mirror(h) + gamma(0.9) and mirror(h)): run one suite in both"),
+        (tmp_path / "empty", "holds no run (there is no manifest.json in it)"),
+    ):
+        pair = (versions[0], other) if command == "compare" else (other, "--baseline", versions[0], "--policy", policy)
+        refused = typed(command, *pair)
+        assert refused.code == 2, refused.words
+        assert words in refused.words

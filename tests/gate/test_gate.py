@@ -1,0 +1,281 @@
+"""A run held to a policy: what fails, with which words, and in which formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import instar
+from instar import Detections
+from instar.gate import PolicyError, checked, junit, markdown, new_policy, read_policy, sarif
+from instar.gate.formats import WorstPair
+from instar.report.words import SPACE
+from instar.stats import binomial_bounds
+from tests.missing import module
+from tests.toys import rectangles, write_scenes
+
+CASES = 16
+
+
+def silent(pixels: np.ndarray) -> Detections:
+    return Detections.from_xyxy(np.empty((0, 4)), [])
+
+
+def constant(pixels: np.ndarray) -> Detections:
+    return Detections.from_xyxy([[0, 0, 9, 9]], ["thing"])
+
+
+def broken(pixels: np.ndarray) -> Detections:
+    if pixels[0, 0, 0] < 80:
+        raise ValueError("too dark")
+    return rectangles(pixels)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_scenes(tmp_path_factory.mktemp("data") / "photos", CASES)
+
+
+@pytest.fixture(scope="module")
+def runs(photos: Path) -> dict[str, instar.Run]:
+    systems = {"right": "tests.toys:rectangles", "forgetful": "tests.engine.zones:forgetful"}
+    return {
+        name: instar.run(system, "mirror(h)+gamma(0.9)", photos, out=photos.parent / name, workers=0)
+        for name, system in systems.items()
+    }
+
+
+def failures(run: instar.Run, folder: Path, policy: str, baseline: instar.Run | None = None) -> dict[str, str]:
+    path = folder / "policy.toml"
+    path.write_text(policy)
+    return {
+        one.name: one.words.replace(SPACE, " ") for one in checked(run, read_policy(path), baseline) if not one.passed
+    }
+
+
+LIMIT = '[[limit]]\nof = "{}"\n{}\n'
+
+
+@pytest.mark.parametrize(
+    ("of", "figures", "words"),
+    [
+        ("mirror(h)", "rate = 0.2", "with 95 % confidence at most"),
+        ("mirror", 'rate = 0.2\nsure = "lower"', "with 95 % confidence at least"),
+        ("any rule", 'rate = 0.2\nsure = "plain"', "; at most 20 % may."),
+        ("mirror", 'severity = 0.5\nquantile = 0.5\nsure = "plain"', "in 50 % of 16 cases; 0.5 is allowed."),
+        ("mirror", "severity = 0.5\nquantile = 0.5", "with 95 % confidence at most 1"),
+    ],
+)
+def test_a_limit_fails_the_version_that_breaks_it_and_passes_the_other(
+    runs: dict[str, instar.Run], tmp_path: Path, of: str, figures: str, words: str
+) -> None:
+    policy = LIMIT.format(of, figures)
+    assert words in failures(runs["forgetful"], tmp_path, policy)[of]
+    assert failures(runs["right"], tmp_path, policy) == {}
+
+
+def test_a_clean_run_that_is_too_small_to_show_it_fails_and_says_how_many_cases_it_takes(
+    runs: dict[str, instar.Run], tmp_path: Path
+) -> None:
+    failed = failures(runs["right"], tmp_path, LIMIT.format("mirror", "rate = 0.05"))
+    assert "0 of 16 cases violate mirror: 0 %" in failed["mirror"]
+    assert "Too few cases show it: at this rate it takes about 59." in failed["mirror"]
+    assert failures(runs["right"], tmp_path, LIMIT.format("mirror", 'rate = 0.05\nsure = "lower"')) == {}
+
+
+def test_no_regression_is_shown_or_fails(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    policy = '[[no_worse]]\nof = "each rule"\nmargin = 0.3\n'
+    failed = failures(runs["forgetful"], tmp_path, policy, runs["right"])
+    assert list(failed) == ["mirror(h) against the baseline"]
+    assert "0 did in the baseline" in failed["mirror(h) against the baseline"]
+    assert failures(runs["right"], tmp_path, policy, runs["forgetful"]) == {}
+    with pytest.raises(PolicyError, match=r"line 1: .*give the baseline"):
+        failures(runs["right"], tmp_path, policy)
+
+
+def test_a_useless_system_holds_no_policy(photos: Path, tmp_path: Path) -> None:
+    for system, words in ((silent, "Nothing was found in any input"), (constant, "have the same answer")):
+        with pytest.warns(instar.api.NothingTold):
+            run = instar.run(system, "gamma(0.9)", photos, out=tmp_path / system.__name__, workers=0)
+        assert words in failures(run, tmp_path, "cases = 0\n")["answers"]
+
+
+def test_failed_predictions_and_unread_inputs_are_held_against_the_run(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for path in photos.iterdir():
+        (tmp_path / "photos" / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "photos" / "torn.png").write_bytes(b"no image")
+    run = instar.run(broken, "gamma(1.1)", tmp_path / "photos", out=tmp_path / "run", workers=0)
+    failed = failures(run, tmp_path, "")
+    assert "at most 0 % may." in failed["failed"]
+    share = 1 - run.predictions()["status"].eq("ok").sum() / (2 * (CASES + 1))
+    assert f"({100 * share:.0f} %)" in failed["failed"]
+    assert "failed" not in failures(run, tmp_path, "failed = 1.0\n")
+
+
+def test_a_shard_or_an_unfinished_run_does_not_pass(photos: Path, tmp_path: Path) -> None:
+    part = instar.run("tests.toys:rectangles", "gamma(0.9)", photos, out=tmp_path / "run", workers=0, shard="1/2")
+    assert "Only some shards" in failures(part, tmp_path, "")["finished"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("cases = 1\nrates = 2\n", "line 2: the policy has no 'rates'"),
+        (LIMIT.format("mirror", "rat = 0.1"), "line 3: a limit has no 'rat'; did you mean rate?"),
+        (LIMIT.format("mirror", "rate = 1.5"), "line 3: rate is between 0 and 1, got 1.5"),
+        (LIMIT.format("mirror", 'rate = "low"'), "line 3: rate is a number, got 'low'"),
+        (LIMIT.format("mirror", 'rate = 0.1\nsure = "yes"'), "line 4: sure is one of upper, lower, plain, got 'yes'"),
+        (LIMIT.format("mirror", ""), "line 1: a limit has one of rate, severity, at_most, at_least"),
+        ('[limit]\nof = "mirror"\n', r"line 1: .*write \[\[limit\]\], with two brackets"),
+        ("cases = \n", "line 1"),
+        ("timeout = 0.1\n", "line 1: the policy has no 'timeout'; did you mean timeouts?"),
+        ("[[limits]]\n", "line 1: the policy has no 'limits'; did you mean limit?"),
+        ('judging = "hands"\n', "line 1: .*'hands'.*There are: default"),
+        ('limit = [{ of = "mirror", rate = 2 }]\n', "line 1: rate is between 0 and 1"),
+        (LIMIT.format("mirror", "at_most = 0.1"), "at_most and at_least are of a measure"),
+        (LIMIT.format("mirror", 'measure = "r"\nat_least = 0.9'), "line 1: mirror is judged case by case"),
+        ('[[numerics]]\ninput = "0..1"\n', 'line 1: numerics has to say model, e.g. model = "model.onnx"'),
+        ('[[numerics]]\nmodel = "no.onnx"\ninput = "0..1"\n', "line 1: there is no .*no.onnx"),
+        (LIMIT.format("miror", "rate = 0.1"), "line 1: .*'miror'.*did you mean 'mirror'"),
+        (LIMIT.format("mirror", 'rate = 0.1\nwhere = { column = "brightnes", below = 9 }'), "line 1: .*'brightness'"),
+    ],
+)
+def test_a_policy_that_cannot_be_meant_is_an_error_with_its_line(
+    runs: dict[str, instar.Run], tmp_path: Path, policy: str, message: str
+) -> None:
+    with pytest.raises(PolicyError, match=message):
+        failures(runs["right"], tmp_path, policy)
+
+
+def test_a_slice_is_held_for_itself(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    run = runs["forgetful"]
+    brightness = run.described()["brightness"]
+    middle = float(brightness.median())  # type: ignore[arg-type]
+    where = f'rate = 0.0\nwhere = {{ column = "brightness", at_least = {middle} }}'
+    (words,) = failures(run, tmp_path, LIMIT.format("any rule", where)).values()
+    assert f" of {(brightness >= middle).sum()} cases violate any rule where brightness at least" in words
+
+
+def test_a_new_policy_is_held_by_the_run_it_was_made_of(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    for run in runs.values():
+        assert failures(run, tmp_path, new_policy(run)) == {}
+    assert "mirror" in failures(runs["forgetful"], tmp_path, new_policy(runs["right"]))
+
+
+def test_a_new_policy_counts_an_image_that_cannot_be_read_and_none_is_made_of_silence(tmp_path: Path) -> None:
+    folder = write_scenes(tmp_path / "photos", CASES)
+    (folder / "broken.jpg").write_bytes(b"no image")
+    run = instar.run("tests.toys:rectangles", "mirror(h)", folder, out=tmp_path / "run", workers=0)
+    assert failures(run, tmp_path, new_policy(run)) == {}
+    strict = failures(run, tmp_path, "failed = 0\n")["failed"]
+    assert strict.startswith("2 of 34 predictions (6 %) failed, 2 of them for images that cannot be read; at most 0 %")
+    for system in (silent, constant):
+        with pytest.warns(UserWarning, match="nothing can be told"):
+            idle = instar.run(system, "gamma(0.9)", folder, out=tmp_path / system.__name__, workers=0)
+        with pytest.raises(PolicyError, match="so that it holds no policy; give a run that shows something"):
+            new_policy(idle)
+
+
+def test_what_build_servers_read(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(LIMIT.format("mirror", "rate = 0.1"))
+    checks = checked(runs["forgetful"], read_policy(path))
+    suite = ElementTree.fromstring(junit(checks, "run"))[0]
+    assert suite.attrib["tests"] == str(len(checks))
+    assert suite.attrib["failures"] == "1"
+    assert [case.attrib["name"] for case in suite if case.find("failure") is not None] == ["mirror"]
+    assert {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname"} == set(suite.attrib)
+    assert all({"classname", "name", "time"} == set(case.attrib) for case in suite)
+    whole = json.loads(sarif(checks, "policy.toml"))
+    assert (whole["version"], set(whole)) == ("2.1.0", {"$schema", "version", "runs"})
+    log = whole["runs"][0]
+    assert set(log) == {"tool", "results"}
+    assert all(set(one) == {"ruleId", "level", "message", "locations"} for one in log["results"])
+    (result,) = log["results"]
+    assert result["ruleId"] in {rule["id"] for rule in log["tool"]["driver"]["rules"]}
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 1
+    odd = json.loads(sarif(checks, str(Path.cwd() / "my policies" / "é.toml")))["runs"][0]["results"][0]
+    address = odd["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert address == "my%20policies/%C3%A9.toml"  # below the repository, and an address in which nothing is forbidden
+    text = markdown(checks, "a|b", [WorstPair("c", "mirror(h)", "1 IoU lost", "p/1.png")])
+    assert text.startswith("## a\\|b\n")
+    assert f"1 of {len(checks)} checks fails" in text
+    assert "![c](p/1.png)" in text
+
+
+def test_each_kind_of_failure_has_a_limit_of_its_own(photos: Path, tmp_path: Path) -> None:
+    run = instar.run(broken, "gamma(3)+gamma(0.9)", photos, out=tmp_path / "run", workers=0, limit=8)
+    count = int(run.predictions()["status"].eq("error").sum())
+    assert count
+    assert "ended as errors; at most 0 % may." in failures(run, tmp_path, "errors = 0.0\n")["errors"]
+    assert failures(run, tmp_path, "errors = 1.0\n") == {}, "failed is about the other failures then"
+    assert set(failures(run, tmp_path, "timeouts = 0.0\n")) == {"failed"}
+    words = failures(run, tmp_path, "failed = 1.0\nnot_judged = 0.0\nnot_applicable = 0.0\n")
+    assert set(words) == {"not judged"}
+
+
+def test_a_slice_with_too_few_cases_does_not_pass(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    of = LIMIT.format("mirror", 'rate = 0.5\nsure = "lower"\ncases = {}')
+    assert failures(runs["right"], tmp_path, of.format(CASES)) == {}
+    few = failures(runs["right"], tmp_path, of.format(CASES + 1))
+    assert few == {"mirror": "16 cases of mirror were judged; at least 17 must be."}
+
+
+@pytest.fixture(scope="module")
+def levels(photos: Path) -> instar.Run:
+    """A run of the forgetful system with rules over many cases, against ground truth that nobody has: of severities."""
+    rules = "[gamma(0.9), gamma(3)] => correlation(severity, least=0.5) + gamma(3) => degradation(severity, margin=0.1)"
+    return instar.run("tests.engine.zones:forgetful", rules, photos, out=photos.parent / "levels", workers=0)
+
+
+def test_a_rule_over_many_cases_is_gated_by_its_measure_and_interval(levels: instar.Run, tmp_path: Path) -> None:
+    (rule,) = [row for row in levels.over_cases().to_dicts() if row["drop"] is not None]
+    policy = f'[[limit]]\nof = "{rule["rule"]}"\nmeasure = "drop"\nat_most = {{}}\nsure = "{{}}"\n'
+    for sure, bound in (("upper", "high"), ("lower", "low"), ("plain", "drop")):
+        assert failures(levels, tmp_path, policy.format(rule[bound] + 1e-9, sure)) == {}
+        failed = failures(levels, tmp_path, policy.format(rule[bound] - 1e-3, sure))
+        assert list(failed) == [f"drop of {rule['rule'].partition(' => ')[0]}"]
+    assert failures(levels, tmp_path, new_policy(levels)) == {}, "which has rules over many cases, too"
+    limit = f'[[limit]]\nof = "{rule["rule"]}"\n'
+    for wrong, message in (
+        ('measure = "dorp"\nat_most = 1', "line 1: .*'dorp'.*did you mean 'drop'"),
+        ('measure = "baseline"\nat_most = 1', 'line 1: baseline of .* has no interval; say sure = "plain"'),
+        ("rate = 0.1", "line 1: .* is judged over many cases together"),
+    ):
+        with pytest.raises(PolicyError, match=message):
+            failures(levels, tmp_path, limit + wrong)
+    with pytest.raises(PolicyError, match=r"a confidence of 0\.99 takes a measure without one"):
+        failures(levels, tmp_path, f'confidence = 0.99\n{limit}measure = "drop"\nat_most = 1')
+
+
+def test_numerical_defects_of_a_model_are_gated(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    onnx = module("onnx")
+    text = '<ir_version: 9, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Log(x) }'
+    onnx.save(module("onnx.parser").parse_model(text), tmp_path / "my model.onnx")
+    policy = '[[numerics]]\nmodel = "my model.onnx"\ninput = "{}"\n{}'
+    failed = failures(runs["right"], tmp_path, policy.format("0..1", ""))
+    assert "1 operation of my model.onnx can make an output NaN or ±∞; at most 0 may. Log" in " ".join(failed.values())
+    assert failures(runs["right"], tmp_path, policy.format("0.5..1", "")) == {}
+    assert failures(runs["right"], tmp_path, policy.format("0..1", "defects = 1")) == {}
+
+
+def test_a_run_that_was_looked_at_before_its_end_has_less_risk_left(photos: Path, tmp_path: Path) -> None:
+    """Undecided until all cases were asked: the gate had its chance to pass before."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text(LIMIT.format("mirror", "rate = 0.18"))
+
+    def bound(run: instar.Run) -> float | None:
+        return next(one.bound for one in checked(run, read_policy(policy)) if one.name == "mirror")
+
+    asked = ("tests.toys:rectangles", "mirror(h)", photos)
+    looked = instar.run(*asked, out=tmp_path / "run", workers=0, until=policy)
+    assert looked.manifest.looked
+    assert not looked.severities().looked, "nothing was left out"
+    assert bound(looked) == pytest.approx(binomial_bounds(0, CASES, 0.955)[1])
+    plain = instar.run(*asked, out=tmp_path / "run", workers=0)
+    assert bound(plain) == pytest.approx(binomial_bounds(0, CASES, 0.95)[1])

@@ -1,0 +1,1 @@
+from tests.remembered import follow_ups_made_once  # noqa: F401

@@ -1,0 +1,167 @@
+"""Rules as tests, in a project of a user's own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from _pytest.pytester import SysModulesSnapshot
+
+from tests.toys import write_scenes
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+CASES = 12
+DETECTOR = """
+from pathlib import Path
+from instar import Detections
+from tests.toys import rectangles
+
+def detect(pixels) -> Detections:
+    with Path("calls").open("a") as calls:
+        calls.write("x")
+    answer = rectangles(pixels)
+    return {}
+"""
+RIGHT, BLIND = "answer", "answer if pixels[0, 0, 0] > 80 else Detections.from_xyxy([[0, 0, 9, 9]], ['ghost'])"
+TEST = """
+import pytest
+
+@pytest.mark.instar("detector:detect", "identity+mirror(h)+gamma(3)", "photos", workers=0{})
+def test_detector(instar_rule):
+    assert instar_rule.run.cases().height == 12
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}:{ROOT}")
+    monkeypatch.syspath_prepend(pytester.path)
+
+    def forget_the_project(_: SysModulesSnapshot) -> None:
+        """And nothing else that a session has imported: some libraries can be imported once."""
+        for name, loaded in list(sys.modules.items()):
+            if Path(getattr(loaded, "__file__", None) or "").is_relative_to(pytester.path):
+                del sys.modules[name]
+
+    monkeypatch.setattr(SysModulesSnapshot, "restore", forget_the_project)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # a module that changes within a second is read anew
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    write_scenes(pytester.path / "photos", CASES, (64, 48))
+    return pytester
+
+
+def tried(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """A session in this process, but for one with workers."""
+    return project.runpytest_subprocess(*arguments) if "-n" in arguments else project.runpytest_inprocess(*arguments)
+
+
+def test_one_test_for_each_rule_over_predictions_that_are_kept(project: pytest.Pytester) -> None:
+    """Two workers share one run; another session predicts nothing; another version is predicted anew, and fails."""
+    project.makepyfile(detector=DETECTOR.format(RIGHT), test_it=TEST.format(""))
+    calls = project.path / "calls"
+    tried(project, "-n", "2").assert_outcomes(passed=3)
+    assert calls.stat().st_size == 4 * CASES
+    (project.path / "instar.toml").write_text('[[limit]]\nof = "each rule"\nrate = 0.1\n')
+    project.makepyfile(test_it=TEST.format(", policy='instar.toml'"))
+    strict = tried(project)
+    strict.assert_outcomes(passed=1, failed=2)
+    strict.stdout.fnmatch_lines(["*Too few cases show it*"])
+    assert calls.stat().st_size == 4 * CASES
+    project.makepyfile(detector=DETECTOR.format(BLIND), test_it=TEST.format(""))
+    blind = tried(project, "-v")
+    blind.assert_outcomes(passed=2, failed=1)
+    assert calls.stat().st_size == 8 * CASES
+    blind.stdout.fnmatch_lines(["*test_detector?the run? PASSED*", "*test_detector?gamma(3)? FAILED*"])
+    blind.stdout.fnmatch_lines(["* of 12 cases violate gamma(3): *at most 5*may.*", "  1  *", "report: *.html"])
+    (line,) = {line for line in blind.outlines if line.startswith("report: ")}  # twice where CI is set: in its summary
+    assert Path(line.removeprefix("report: ")).is_file()
+
+
+def test_from_the_command_line_alone(project: pytest.Pytester) -> None:
+    tried(project, "--instar", "tests.toys:rectangles", "mirror(h)", "photos").assert_outcomes(passed=2)
+
+
+def test_it_is_silent_unless_it_is_used_and_says_what_a_mark_may_have(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_other():\n    pass\n")
+    plain = tried(project)
+    plain.assert_outcomes(passed=1)
+    assert "instar" not in plain.stdout.str().partition("plugins:")[2].partition("\n")[2]
+    project.makepyfile("import pytest\n@pytest.mark.instar('a', 'b', 'c', rates=1)\ndef test_it():\n    pass\n")
+    tried(project).stdout.fnmatch_lines(["*instar has no rates; allowed are policy, rate, sure,*"])
+
+
+def test_paths_are_of_the_project_wherever_pytest_is_started(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.makeini("[pytest]")
+    project.makepyfile(detector=DETECTOR.format(RIGHT))
+    project.mkdir("inside").joinpath("test_it.py").write_text(TEST.format(""))
+    tried(project, "inside").assert_outcomes(passed=3)
+    calls = (project.path / "calls").stat().st_size
+    monkeypatch.chdir(project.path / "inside")
+    tried(project).assert_outcomes(passed=3)
+    assert (project.path / "calls").stat().st_size == calls == 4 * CASES
+    assert not (project.path / "inside" / "calls").exists()
+
+
+def test_what_is_named_on_the_command_line_is_relative_to_where_it_is_typed(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.makeini("[pytest]")
+    write_scenes(project.path / "inside" / "others", 2, (64, 48))
+    monkeypatch.chdir(project.path / "inside")
+    tried(project, "--instar", "tests.toys:rectangles", "mirror(h)", "others").assert_outcomes(passed=2)
+
+
+def test_without_a_cache_the_run_is_kept_for_the_session(project: pytest.Pytester) -> None:
+    project.makepyfile(detector=DETECTOR.format(RIGHT), test_it=TEST.format(""))
+    tried(project, "-p", "no:cacheprovider", "-n", "2").assert_outcomes(passed=3)
+    assert (project.path / "calls").stat().st_size == 4 * CASES, "both workers share one run"
+    tried(project, "-p", "no:cacheprovider").assert_outcomes(passed=3)
+    assert (project.path / "calls").stat().st_size == 8 * CASES
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "words"),
+    [
+        ("def detect(image:", "", "instar: detector cannot be imported: *detector.py, line 1: SyntaxError*"),
+        (DETECTOR.format(RIGHT), ", policy='gone.toml'", "*gone.toml*"),
+        (DETECTOR.format(RIGHT), ", zones='nobody'", "*nobody*"),
+        (None, "", "*there is no module 'detector'*"),
+    ],
+    ids=["a syntax error", "no policy", "no provider", "no model"],
+)
+def test_what_is_wrong_is_said_once_and_without_our_own_lines(
+    project: pytest.Pytester, model: str | None, more: str, words: str
+) -> None:
+    files = {"test_it": TEST.format(more), **({} if model is None else {"detector": model})}
+    project.makepyfile(**files)
+    failed = tried(project)
+    failed.assert_outcomes(errors=3)
+    failed.stdout.fnmatch_lines([words])
+    assert "src/instar" not in failed.stdout.str()
+
+
+def test_a_dataset_or_a_rule_that_is_not_there_is_a_line(project: pytest.Pytester) -> None:
+    project.makepyfile(detector=DETECTOR.format(RIGHT), test_it=TEST.format("").replace('"photos"', '"phots"'))
+    gone = tried(project)
+    gone.assert_outcomes(errors=3)
+    gone.stdout.fnmatch_lines(["instar: there is no file or folder 'phots'; did you mean 'photos'*"])
+    project.makepyfile(test_it=TEST.format("").replace("gamma", "gama"))
+    unknown = tried(project)
+    unknown.assert_outcomes(errors=1)
+    unknown.stdout.fnmatch_lines(["*instar: unknown transformation 'gama'; did you mean 'gamma'*"])
+    assert "src/instar" not in gone.stdout.str() + unknown.stdout.str()
+
+
+def test_where_ci_is_set_a_failure_has_its_words_in_the_summary(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    project.makepyfile(detector=DETECTOR.format(BLIND), test_it=TEST.format(""))
+    failed = tried(project)
+    failed.assert_outcomes(passed=2, failed=1)
+    failed.stdout.fnmatch_lines(["FAILED *gamma(3)* - Failed: * of 12 cases violate gamma(3)*", "report: *.html"])

@@ -1,0 +1,135 @@
+"""Versions of a model over time: what got worse is said where it did; runs that do not fit are left out in words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import instar
+from instar.report.history import BETTER, WORSE, History, history
+from instar.report.history_page import history_page
+from instar.report.words import SPACE
+from tests.cli.conftest import typed
+from tests.toys import write_scenes
+
+CASES = 16
+RIGHT, FORGETFUL = "tests.toys:rectangles", "tests.engine.zones:forgetful"
+RULES = "mirror(h)+gamma(0.9)"
+
+
+def dated(run: instar.Run, day: int) -> Path:
+    """The run as if it had been made on that day."""
+    run.store.write_manifest(replace(run.manifest, created=f"2026-01-{day:02d}T12:00:00+00:00"))
+    return run.folder
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_scenes(tmp_path_factory.mktemp("versions") / "photos", CASES)
+
+
+@pytest.fixture(scope="module")
+def versions(photos: Path) -> list[Path]:
+    """Three versions: right, forgetful, right again; by their making the last folder is the second version."""
+    systems = {"a": (RIGHT, 1), "b": (RIGHT, 3), "c": (FORGETFUL, 2)}
+    return [
+        dated(instar.run(system, RULES, photos, out=photos.parent / name, workers=0, name=f"version {day}"), day)
+        for name, (system, day) in systems.items()
+    ]
+
+
+def notes_of(one: History, number: int) -> str:
+    return " ".join(one.versions[number].notes).replace(SPACE, " ")
+
+
+def test_what_got_worse_and_better_is_said_of_the_version_that_did_it(versions: list[Path]) -> None:
+    one = history(versions)
+    assert [version.name for version in one.versions] == ["version 1", "version 2", "version 3"]
+    assert [version.change("mirror") for version in one.versions] == ["", WORSE, BETTER]
+    assert [version.change("gamma") for version in one.versions] == ["", "", ""]
+    rates = [version.rate("mirror") for version in one.versions]
+    assert [row and row["violated"] for row in rates] == [0, CASES, 0]
+    assert f"The system is {FORGETFUL}; that of version 1 is {RIGHT}." in notes_of(one, 1)
+    assert [v.name for v in history(versions, as_given=True).versions] == ["version 1", "version 3", "version 2"]
+
+
+def test_a_version_says_of_the_one_before_what_compare_says(versions: list[Path]) -> None:
+    one = history(versions)
+    (said,) = json.loads(typed("compare", versions[0], versions[2], "--json").stdout)
+    step = one.versions[1].step
+    assert step is not None
+    assert list(step.words) == said["words"]
+    assert [(row["group"], row["p_corrected"], row["difference"]) for row in said["families"]] == [
+        (row["group"], row["p_corrected"], row["difference"]) for row in step.families.to_dicts()
+    ]
+
+
+def test_runs_that_do_not_fit_are_left_out_in_words_and_the_others_shown(
+    versions: list[Path], photos: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "page.html").write_text("a page")
+    poses = instar.run("tests.toys:steady", "mirror(h)", photos, out=tmp_path / "poses", workers=0)
+    shard = instar.run(RIGHT, RULES, photos, out=tmp_path / "part", workers=0, shard="1/2")
+    damaged = shutil.copytree(versions[0], tmp_path / "damaged")
+    part = next((damaged / "verdicts").rglob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-9])
+    others = [tmp_path / "empty", tmp_path / "page.html", poses.folder, shard.folder, damaged, tmp_path / "none"]
+    one = history([*others, *versions, versions[0]])
+    assert len(one.versions) == 3
+    why = dict(one.left_out)
+    assert "holds no run" in why[str(tmp_path / "empty")]
+    assert why[str(tmp_path / "page.html")] == "it is a file, and no run folder"
+    assert "it shares no rule with the others: it asked mirror(h)" in why[str(poses.folder)]
+    assert why[str(shard.folder)] == "it is shard 1 of 2; merge the shards"
+    assert "is damaged" in why[str(damaged)]
+    assert "none" in why[str(tmp_path / "none")]
+    failed = typed("history", tmp_path / "empty")
+    assert failed.code == 2
+    assert "no run can be shown" in failed.words
+
+
+def test_other_rules_other_inputs_and_unfinished_runs_are_said(
+    versions: list[Path], photos: Path, tmp_path: Path
+) -> None:
+    other = write_scenes(tmp_path / "photos", 5, (200, 150))
+    narrow = dated(instar.run(RIGHT, "mirror(h)", photos, out=tmp_path / "narrow", workers=0, limit=4), 4)
+    elsewhere = instar.run(RIGHT, RULES, other, out=tmp_path / "elsewhere", workers=0)
+    elsewhere.store.write_manifest(replace(elsewhere.manifest, planned=99))
+    dated(elsewhere, 5)
+    later = dated(instar.run(FORGETFUL, RULES, photos, out=tmp_path / "later", workers=0), 6)
+    one = history([*versions, narrow, elsewhere.folder, later])
+    assert "It has 1 rule fewer than version 3." in notes_of(one, 3)
+    assert one.versions[3].rate("gamma") is None
+    assert "It is unfinished: 15 of 99 predictions are there." in notes_of(one, 4)
+    assert "each with another input" in notes_of(one, 4)
+    assert one.versions[4].step is None
+    assert f"It is compared with {one.versions[3].name}, the latest before it that can be." in notes_of(one, 5)
+    assert one.families["any rule"] == list(one.families["mirror"])
+    assert any(note.replace(SPACE, " ").startswith("Any rule counts 1 of 2 rules:") for note in one.notes)
+
+
+def test_the_table_fits_a_narrow_terminal_and_the_page_says_the_same(versions: list[Path], tmp_path: Path) -> None:
+    shown = typed("history", *versions, "--out", tmp_path / "history.html", COLUMNS="80")
+    assert shown.code == 0, shown.stderr
+    line = next(line for line in shown.stdout.splitlines() if line.startswith("mirror"))
+    assert line.split() == ["mirror", "0", "%", "(0–19)", "100", "%", "(81–100)", "▲", "0", "%", "(0–19)", "▼"]
+    page = (tmp_path / "history.html").read_text("utf-8")
+    assert "version 2 is surely worse under 1 of 2 rules" in page.replace(SPACE, " ")
+    assert "<svg" in page
+    assert "<script" not in page
+    assert "version 2, mirror: 100" in page
+    assert page == history_page(history(versions))
+
+
+def test_the_threshold_and_the_judging_are_those_that_are_asked_for(versions: list[Path]) -> None:
+    strict = json.loads(typed("history", *versions, "--threshold", 0, "--json").stdout)
+    assert [run["name"] for run in strict["runs"]] == ["version 1", "version 2", "version 3"]
+    assert strict["runs"][1]["families"][0]["change"] == "worse"
+    unknown = typed("history", *versions, "--judging", "other")
+    assert unknown.code == 2
+    assert "has no judging 'other'" in unknown.words

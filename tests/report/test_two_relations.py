@@ -1,0 +1,65 @@
+"""What a page says of runs that are judged by two relations agrees with what a terminal says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import instar
+from instar import Detections
+from instar.analysis.comparison import differences, sides
+from instar.api import NothingTold
+from instar.report.page import make_report, page
+from tests.toys import rectangles, write_scenes
+
+SUITE = "gamma(0.5) + mirror(h) + erase(1, only=0) => presence(gone) + erase(1, only=1) => presence(gone)"
+NOTHING = Detections.from_xyxy(np.zeros((0, 4)), [], [])
+
+
+def good(pixels: np.ndarray) -> Detections:
+    return rectangles(pixels)
+
+
+def lost_in_the_light(pixels: np.ndarray) -> Detections:
+    """Finds nothing in bright images."""
+    return NOTHING if pixels.mean() > 130 else rectangles(pixels)
+
+
+def nothing(pixels: np.ndarray) -> Detections:
+    return NOTHING
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[instar.Run]:
+    folder = tmp_path_factory.mktemp("two")
+    photos = write_scenes(folder / "photos", 8)
+    return [instar.run(one, SUITE, photos, out=folder / one.__name__, workers=0) for one in (good, lost_in_the_light)]
+
+
+def test_a_rule_has_the_same_corrected_p_on_the_page_and_in_the_terminal(runs: list[instar.Run]) -> None:
+    """A page that corrects for the rules of one relation alone calls sure what the terminal calls unsure."""
+    terminal = differences(sides(*runs))
+    expected = {rule.partition(" =>")[0]: p for rule, p in terminal.select("group", "p_corrected").iter_rows()}
+    comparisons = [one for _, one, _ in make_report(runs, images=0).comparisons]
+    assert len(comparisons) == 2
+    shown = {
+        rule: p
+        for one in comparisons
+        for rule, p in one.differences[one.section.start].select("rule", "p_corrected").iter_rows()
+    }
+    assert shown == pytest.approx(expected)
+    light = terminal.filter(group="gamma(0.5) => detections").row(0, named=True)
+    assert light["p_corrected"] == pytest.approx(4 * light["p"]) and light["p"] == pytest.approx(2 / 2**8)
+
+
+def test_pairs_to_which_a_rule_does_not_apply_are_not_said_to_be_kept(tmp_path: Path) -> None:
+    """Where nothing is found there is no object to erase: the default options count no such pair as kept."""
+    photos = write_scenes(tmp_path / "photos", 3)
+    rules = "gamma(0.5) + erase(1, only=0) => presence(gone)"
+    with pytest.warns(NothingTold):
+        blind = instar.run(nothing, rules, photos, out=tmp_path / "run", workers=0)
+    text = page(make_report([blind], images=0))
+    assert "The system found nothing in 3 of 3 source images" in text
+    assert "count the pair as kept" not in text
