@@ -44,6 +44,14 @@ def together(images: list[np.ndarray]) -> list[Poses]:
     return [steady(pixels) for pixels in images]
 
 
+@instar.declare(kind="poses", batch="array")
+def as_they_lie(images: np.ndarray) -> list[Poses]:
+    """Writes down how many images it was given at once, and whether they were copied to be one array."""
+    with open(os.environ["BATCHES"], "a") as file:  # noqa: PTH123
+        file.write(f"{len(images)} {images.flags.owndata}\n")
+    return [steady(pixels) for pixels in images]
+
+
 def deadly(pixels: np.ndarray) -> np.ndarray:
     """A transformation that kills whoever makes it, of large images alone."""
     if pixels.shape[1] > 200:
@@ -80,6 +88,25 @@ def test_a_batch_holds_inputs_of_several_cases(tmp_path: Path, monkeypatch: pyte
     sizes = [int(line) for line in (tmp_path / "batches").read_text().split()]
     assert sum(sizes) == 40
     assert max(sizes) > 2  # a case has two inputs
+
+
+@pytest.mark.parametrize("images", ["of one size", "of two sizes"])
+def test_images_of_one_size_are_one_array(images: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they lie where a predictor copied them to, if they lie side by side; the answers are those of a function of
+    one image."""
+    monkeypatch.setenv("BATCHES", str(tmp_path / "batches"))
+    rules = "gamma(0.5)" if images == "of one size" else "gamma(0.5) + mirror(h) + rescale(0.5)"
+    photos = write_scenes(tmp_path / "photos", 12)
+    split = ran("tests.engine.test_split:as_they_lie", rules, photos, tmp_path / "1", workers=1, predictors=1)
+    calls = [line.split() for line in (tmp_path / "batches").read_text().splitlines()]
+    assert sum(int(count) for count, _ in calls) == split.predictions().height
+    if images == "of one size":
+        assert max(int(count) for count, _ in calls) > 2
+        assert {copied for _, copied in calls} == {"False"}
+    whole = ran("tests.engine.test_split:as_they_lie", rules, photos, tmp_path / "2", workers=1, predictors=0)
+    single = ran("tests.toys:steady", rules, photos, tmp_path / "3", workers=1)
+    assert stored(split).equals(stored(whole))
+    assert stored(split).equals(stored(single))
 
 
 def test_whoever_raises_hangs_dies_or_lies_costs_its_own_rows(tmp_path: Path) -> None:
@@ -129,7 +156,7 @@ def test_what_is_taken_from_a_tray_is_what_was_laid_on_it(sizes: list[tuple[int,
     for _ in range(2):
         images = [scene(seed + number, size) for number, size in enumerate(sizes)]
         laid = [maker.lay(image) for image in images]
-        taken = [predictor.take(one, copies) for one in laid]
+        taken = predictor.take(laid, copies)
         maker.clear()
         maker.lay(scene(seed + 100, (100, 90)))  # what was taken is a copy
         maker.clear()
@@ -145,21 +172,36 @@ def test_a_scene_lies_on_a_tray(tmp_path: Path) -> None:
     given_scene = Scene(
         np.arange(35, dtype=np.uint8).reshape(7, 5) % 3, ("background", "b", "c"), np.ones((2, 2)), steps=2
     )
-    copy = Tray(descriptor).take(Tray(descriptor).lay(given_scene), Copies())
-    assert isinstance(copy, Scene)
-    np.testing.assert_array_equal(copy.classes, given_scene.classes)
-    np.testing.assert_array_equal(copy.past, given_scene.past)
+    tray = Tray(descriptor)
+    for copy in tray.take([tray.lay(given_scene), tray.lay(given_scene)], Copies()):
+        assert isinstance(copy, Scene)
+        np.testing.assert_array_equal(copy.classes, given_scene.classes)
+        np.testing.assert_array_equal(copy.past, given_scene.past)
+        assert copy.past.flags.aligned
     os.close(descriptor)
 
 
 def test_what_a_system_keeps_of_an_input_stays_what_it_was() -> None:
     """A tracker keeps the image before, a part of it, or a view of another library; the rest is used again."""
     copies = Copies()
-    content = [np.full(100, number, np.uint8) for number in range(4)]
-    kept = [copies.of(content[0]), copies.of(content[1])[10:20], copies.of(content[2]).data]
-    used = {copies.of(content[3]).ctypes.data for _ in range(5)}
+
+    def copied(number: int) -> np.ndarray:
+        room = copies.room(100)
+        room[:] = number
+        return room
+
+    kept = [copied(0), copied(1)[10:20], copied(2).data]
+    used = {copied(3).ctypes.data for _ in range(5)}
     assert len(used) == 1
     assert [np.asarray(one)[0] for one in kept] == [0, 1, 2]
+
+
+def test_memory_that_systems_keep_is_theirs() -> None:
+    """What is kept of inputs must not grow the memory that is looked through for each."""
+    copies = Copies()
+    kept = [copies.room(10) for _ in range(3 * Copies.MOST)]
+    assert len(copies._memory) == Copies.MOST
+    assert len({room.ctypes.data for room in kept}) == len(kept)
 
 
 # --- who works ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from instar import registry
 from instar.image import Image
 from instar.outputs.poses import Poses
 from instar.systems import System, declare, system, system_name, systems
+from instar.systems.function import from_function
 
 GREY = Image(np.full((40, 60, 3), 127, np.uint8))
 
@@ -94,6 +95,63 @@ def test_batch() -> None:
     assert widths == [60, 7]
     with pytest.raises(ValueError, match="given 2 inputs and returned 1 answers"):
         system(forgetful).answer([GREY, small], [0, 0])
+
+
+@declare(kind="poses", batch="array")
+def as_array(images, seeds):  # type: ignore[no-untyped-def]
+    assert images.ndim == 4 and images.dtype == np.uint8 and len(images) == len(seeds)
+    return [pose(image.shape[1] + 1000 * seed + int(image[0, 0, 0])) for image, seed in zip(images, seeds, strict=True)]
+
+
+@declare(kind="poses", batch="array")
+def overwriting(images):  # type: ignore[no-untyped-def]
+    images[:] = 0
+
+
+def test_images_of_one_size_are_one_array() -> None:
+    """The answers come back in the images' order, each with the seed of its own image."""
+    sizes = [(5, 7), (40, 60), (5, 7), (8, 9), (5, 7)]
+    images = [Image(np.full((*size, 3), number, np.uint8)) for number, size in enumerate(sizes)]
+    answers = system(as_array).answer(images, [5, 4, 3, 2, 1])
+    found = [answer.points[0, 0, 0] for answer in answers if isinstance(answer, Poses)]
+    assert found == [5007, 4061, 3009, 2012, 1011]
+
+
+def test_an_array_of_images_is_not_written_to() -> None:
+    """If it fails, its images are asked about one by one, and must be what they were."""
+    with pytest.raises(ValueError, match="read-only"):
+        system(overwriting).answer([GREY, GREY], [0, 0])
+
+
+def test_an_array_whose_answers_are_too_few_is_said() -> None:
+    @declare(kind="poses", batch="array")
+    def one(images):  # type: ignore[no-untyped-def]
+        return [pose(1)]
+
+    with pytest.raises(ValueError, match="given an array of 2 images and returned 1 answer"):
+        from_function(one, "one").answer([GREY, GREY], [0, 0])
+
+
+def test_what_a_batch_may_be() -> None:
+    with pytest.raises(ValueError, match=r"batch='arrays'.*allowed are: False .*, True .*, 'array'"):
+        declare(batch="arrays")  # type: ignore[call-overload]
+
+
+def test_scenes_are_no_array() -> None:
+    @declare(kind="forecast", batch="array")
+    def walk(scenes):  # type: ignore[no-untyped-def]
+        return scenes
+
+    with pytest.raises(ValueError, match="batch='array' is for images; forecast are answers to a scene"):
+        from_function(walk, "walk")
+
+
+def test_on_a_gpu_more_are_predicted_at_once() -> None:
+    def many(images):  # type: ignore[no-untyped-def]
+        return images
+
+    for device, most in {"": 16, "cpu": 16, "cuda": 64, "cuda:1": 64, "mps": 64}.items():
+        assert from_function(declare(kind="poses", batch=True, device=device)(many), "many").batch == most
 
 
 def test_rubbish_costs_its_own_answer() -> None:

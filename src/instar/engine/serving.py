@@ -297,10 +297,12 @@ class _PredictorAtWork:
                 content: list[_OnTray] = pickle.loads(batch.content)
                 for places in _pieces(content, batch.places, 1 if batch.single else self.predictor.system.batch):
                     together = [content[place] for place in places]
-                    tray = self.trays[batch.tray]
-                    made = [Made(one.key, tray.take(one.laid, self.copies), one.change, one.seed) for one in together]
+                    inputs = self.trays[batch.tray].take([one.laid for one in together], self.copies)
+                    made = [
+                        Made(one.key, input, one.change, one.seed) for one, input in zip(together, inputs, strict=True)
+                    ]
                     self.taken.put(_Piece(made, [one.case for one in together], places[0], batch.single))
-                    del made, together  # memory of copies that nobody has is used again
+                    del inputs, made, together  # memory of copies that nobody has is used again
                 self.taken.put(Done())
             self.taken.put(batch)
         except BaseException as error:  # the line is closed, or the memory is full: whoever predicts has to know

@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,28 +44,26 @@ class Laid:
 
 
 class Copies:
-    """Memory for copies, used again as soon as nobody has the copy any more: fresh memory costs five times as much as
-    the copying."""
+    """Memory for copies, used again as soon as nobody has one of them any more: fresh memory costs five times as much
+    as the copying."""
 
-    MOST = 128
+    MOST = 8
 
     def __init__(self) -> None:
         self._memory: list[Bytes] = []
 
-    def of(self, content: Bytes) -> Bytes:
-        size = content.nbytes
+    def room(self, size: int) -> Bytes:
+        """Memory of that size, which nobody else uses."""
         for memory in self._memory:
             # three know it when nobody else does: the list, this loop and the call; whatever is a view of it, a tensor
             # too, keeps it
-            if size <= memory.nbytes <= 2 * size and sys.getrefcount(memory) == 3:
+            if size <= memory.nbytes and sys.getrefcount(memory) == 3:
                 break
         else:
             memory = np.empty(size, np.uint8)
-            if len(self._memory) < self.MOST:
-                self._memory.append(memory)
-        copy = memory[:size]
-        np.copyto(copy, content)
-        return copy
+            self._memory.append(memory)
+            del self._memory[: -self.MOST]
+        return memory[:size]
 
 
 class Tray:
@@ -89,12 +88,24 @@ class Tray:
             places.append((start, end))
         return Laid(small, tuple(places))
 
-    def take(self, laid: Laid, copies: Copies) -> Input:
-        """A copy of an input: a system may keep what it was given, and the tray is filled again."""
-        end = max((end for _, end in laid.places), default=0)
-        memory = np.frombuffer(self._seen(end), np.uint8) if end else np.empty(0, np.uint8)
-        input: Input = pickle.loads(laid.small, buffers=[copies.of(memory[start:stop]) for start, stop in laid.places])
-        return input
+    def take(self, laid: Sequence[Laid], copies: Copies) -> list[Input]:
+        """Copies of inputs: a system may keep what it was given, and the tray is filled again. Their arrays follow on
+        each other, so that images of one size are one array."""
+        starts, end = [], 0
+        for size in (end - start for one in laid for start, end in one.places):
+            end += -end % min(64, size & -size or 1)  # where numbers of many bytes may lie
+            starts.append(end)
+            end += size
+        room, places = copies.room(end), iter(starts)
+        return [
+            pickle.loads(one.small, buffers=[self._copied(*place, room[next(places) :]) for place in one.places])
+            for one in laid
+        ]
+
+    def _copied(self, start: int, end: int, room: Bytes) -> Bytes:
+        copy = room[: end - start]
+        np.copyto(copy, np.frombuffer(self._seen(end), np.uint8, end - start, start))
+        return copy
 
     def clear(self) -> None:
         self.filled = 0

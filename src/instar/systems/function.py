@@ -8,19 +8,23 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args, overload
+from typing import Any, Literal, TypeVar, cast, get_args, overload
 
 import numpy as np
 
 from instar.case import Input
 from instar.image import Image
 from instar.outputs import output_kinds
+from instar.systems.alike import answers_by_shape
 from instar.systems.closures import Holdings
 from instar.systems.identity import Identity
 from instar.systems.modules import imported_modules, own_modules
 from instar.systems.system import Predict, System, content_hash, fingerprint_of, on_device, usable_device
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Batch = bool | Literal["array"]
+SOME, MANY = 16, 64
+"""So many inputs a batch function is given at once: on a GPU each call costs much, and each input little."""
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -33,7 +37,7 @@ def declare(
     version: str = "",
     weights: Paths = (),
     deterministic: bool | None = None,
-    batch: bool = False,
+    batch: Batch = False,
     takes_tensors: bool = False,
     device: str = "",
 ) -> Callable[[F], F]: ...
@@ -44,7 +48,7 @@ def declare(
     version: str = "",
     weights: Paths = (),
     deterministic: bool | None = None,
-    batch: bool = False,
+    batch: Batch = False,
     takes_tensors: bool = False,
     device: str = "",
 ) -> F | Callable[[F], F]:
@@ -52,13 +56,19 @@ def declare(
 
     A run is not continued when the content of a file in `weights` changed: one path or several, of files or of folders,
     relative to the current directory as for `open`. `version` should change when something does that is in no file. A
-    `batch` function takes a list of arrays and returns a list. One that `takes_tensors` is given tensors of PyTorch
-    in place of arrays, uint8 (H, W, 3) on its `device`: the first GPU, or without one the processor.
+    `batch` function takes a list of arrays and returns a list; with `batch="array"` it takes images of one size as one
+    array (N, H, W, 3). One that `takes_tensors` is given tensors of PyTorch in place of arrays, uint8 (H, W, 3) on its
+    `device`: the first GPU, or without one the processor.
 
     >>> @declare(kind="poses", weights=["pose.onnx", "labels.txt"])
     ... def my_model(image): ...
     """
     paths = [weights] if isinstance(weights, str | os.PathLike) else list(weights)
+    if batch not in (True, False, "array"):
+        raise ValueError(
+            f"@declare(batch={batch!r}); allowed are: False (one image), True (a list of images), 'array' "
+            "(images of one size as one array)"
+        )
 
     def mark(f: F) -> F:
         f.__instar__ = {  # type: ignore[attr-defined]
@@ -107,25 +117,33 @@ def from_function(function: Callable[..., object], name: str) -> System:
     signature = inspect.signature(function)
     seeded = "seed" in signature.parameters or "seeds" in signature.parameters
     deterministic = not seeded if declared.get("deterministic") is None else declared["deterministic"]
-    batch, tensors = bool(declared.get("batch")), bool(declared.get("takes_tensors"))
+    batch: Batch = declared.get("batch", False)
+    tensors = bool(declared.get("takes_tensors"))
     device = usable_device(declared["device"], name) if tensors else str(declared.get("device") or "")
 
     def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> Sequence[object]:
         plain = [input.plain() for input in inputs]
+        if batch == "array":
+            return answers_by_shape(together, plain, seeds)
         if batch:
-            return list(cast("Iterable[object]", function(plain, seeds=list(seeds)) if seeded else function(plain)))
+            return together(plain, seeds)
         return [function(one, seed=seed) if seeded else function(one) for one, seed in zip(plain, seeds, strict=True)]
+
+    def together(several: object, seeds: Sequence[int]) -> list[object]:
+        answers = function(several, seeds=list(seeds)) if seeded else function(several)
+        return list(cast("Iterable[object]", answers))
 
     kind = (
         declared.get("kind")
-        or _annotated(signature.return_annotation, batch)
+        or _annotated(signature.return_annotation, bool(batch))
         or _probed(predict, name, device if tensors else "")
     )
     if kind not in output_kinds():
         raise ValueError(f"{name}: {kind!r} is no kind of output; there are {', '.join(output_kinds())}")
     takes = output_kinds()[kind].answers
-    if tensors and takes != "image":
-        raise ValueError(f"{name}: takes_tensors=True is for images; {kind} are answers to a {takes}")
+    for option, chosen in {"takes_tensors=True": tensors, "batch='array'": batch == "array"}.items():
+        if chosen and takes != "image":
+            raise ValueError(f"{name}: {option} is for images; {kind} are answers to a {takes}")
     identity = _identity(function, name, declared, device if tensors else "")
     return System(
         name,
@@ -134,7 +152,7 @@ def from_function(function: Callable[..., object], name: str) -> System:
         fingerprint_of("function", name, *sorted(f"{part}={value}" for part, value in identity.parts.items())),
         deterministic=deterministic,
         seedable=seeded or deterministic,
-        batch=(64 if tensors else 16) if batch else 1,
+        batch=(MANY if device.partition(":")[0] not in ("", "cpu") or tensors else SOME) if batch else 1,
         takes=takes,
         identity=identity,
         takes_tensors=tensors,
