@@ -309,6 +309,25 @@ def test_a_sign_of_life_whose_answer_is_lost_is_not_the_last(s3: S3, monkeypatch
     assert len(beats) >= 5
 
 
+def test_a_lock_that_is_not_whole_yet_is_read_again(s3: S3, photos: Path) -> None:
+    """Some stores answer before all that was written can be read: the lock is not lost to anybody else."""
+    run(photos, RUN)
+    store = Store(RUN)
+    with store.lock():
+        whole = s3.objects["photos/runs/first/lock"]
+        s3.objects["photos/runs/first/lock"] = whole[:5]
+        reads: list[str] = []
+
+        def complete(method: str, path: str) -> None:
+            reads.extend([path] if method == "GET" and path.endswith("/lock") else [])
+            if len(reads) == 2:
+                s3.objects["photos/runs/first/lock"] = whole
+
+        s3.before = complete
+        store.append("cases", store.cases())
+        assert len(reads) >= 2
+
+
 def test_a_manifest_that_somebody_else_wrote_is_not_written_over(s3: S3, photos: Path) -> None:
     run(photos, RUN)
     store = Store(RUN)
@@ -374,6 +393,45 @@ def test_a_damaged_copy_is_brought_again_and_a_damaged_part_is_set_aside(s3: S3,
     assert one.aside == f"damaged/predictions-{copy.name}"
     assert f"photos/runs/first/{one.aside}" in s3.objects and key not in s3.objects
     assert content(run(photos, RUN)) == whole
+
+
+# --- shards ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rights", ["to write", "to read"])
+def test_shards_in_a_bucket_become_the_run_that_nobody_split(
+    rights: str, s3: S3, photos: Path, tmp_path: Path, another_machine: Callable[[], None]
+) -> None:
+    """With what transformations needed; merged by whoever may read them, beside shards on a disk."""
+    rules, zones = "filtered(greyscale, red)+gamma(0.5)", "tests.engine.zones:painted"
+    whole = run(photos, tmp_path / "whole", rules, zones=zones)
+    for number in (1, 2):
+        run(photos, RUN, rules, zones=zones, shard=f"{number}/3")
+    run(photos, tmp_path / "first", rules, zones=zones, shard="3/3")
+    another_machine()
+
+    def refuse(method: str, path: str) -> None:
+        if method in ("PUT", "DELETE"):
+            raise Answer(403, "AccessDenied")
+
+    if rights == "to read":
+        s3.before = refuse
+    before = dict(s3.objects)
+    shards = [f"{RUN}-1-of-3", f"{RUN}-2-of-3", tmp_path / "first-3-of-3"]
+    merged = instar.merge(shards, out=tmp_path / "all")
+    assert content(merged) == content(whole)
+    assert all(merged.store.blob(name) for name in merged.store.needs()["hash"])
+    assert {name: s3.objects.get(name) for name in before} == before
+    again = instar.merge(shards, out=tmp_path / "all")
+    assert again.outcome is not None and again.outcome.fresh == 0
+
+
+def test_runs_are_not_merged_into_a_bucket(s3: S3, photos: Path) -> None:
+    run(photos, RUN, shard="1/2")
+    with pytest.raises(
+        ValueError, match=r"s3://photos/all is in a bucket, and runs are merged into a folder on a disk"
+    ):
+        instar.merge([f"{RUN}-1-of-2"], out="s3://photos/all")
 
 
 # --- what users see ----------------------------------------------------------------------------------

@@ -10,7 +10,12 @@ import typer
 from instar.cli.options import Json, SummaryThreshold
 from instar.cli.running import print_outcome
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of one plan, each with other cases.")]
+Runs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN...", help="Run folders of one plan, each with other cases, or their addresses in buckets."
+    ),
+]
 Out = Annotated[
     Path,
     typer.Option(
@@ -32,6 +37,7 @@ def merge(runs: Runs, out: Out, threshold: SummaryThreshold = None, as_json: Jso
     Examples:
 
         instar merge runs/first-*-of-64 --out runs/first
+        instar merge s3://results/first-{01..64}-of-64 --out runs/first     # your shell makes 64 addresses of it
     """
     from instar import api
 

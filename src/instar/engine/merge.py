@@ -47,8 +47,7 @@ def merge(runs: Sequence[Store], target: Store) -> Outcome:
     Raises Conflict where they are not of one plan, and Different where one case has other rows in two of them.
     """
     started = time.monotonic()
-    for store in (*runs, target):
-        store.refuse_bucket("runs are merged in folders on a disk; copy it to one first")
+    target.refuse_bucket("runs are merged into a folder on a disk; give one, and copy it to the bucket afterwards")
     sources, notes = _sources(runs, target)
     before = target.manifest() if target.exists else None
     plans = {target.folder: before} if before else {}

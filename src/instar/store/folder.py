@@ -93,8 +93,9 @@ class Folder:
         if not path.exists():
             place_file(path, content)
 
-    def blob(self, name: str) -> bytes:
-        return self.inside(name).read_bytes()
+    def blob(self, name: str) -> Path:
+        """Where a blob can be read."""
+        return self.inside(name)
 
     def set_aside(self, name: str, place: str) -> bool:
         """Move a file to where nobody reads it; whether it was there."""

@@ -22,6 +22,8 @@ STALE = 60.0
 POLL = 1.0
 SETTLE = 0.5
 """Seconds after which one looks who else wrote the lock, in a store that lets two do so."""
+READS = 5
+"""How often a lock is read that is not whole."""
 
 
 class Lease:
@@ -134,10 +136,16 @@ class Lease:
         return json.dumps(values).encode()
 
     def _holder(self) -> object:
-        try:
-            return _values(self._objects.get(self._key).data).get("owner")
-        except Missing:
-            return None
+        """Who holds the lock; None where nobody does. Some stores answer a write before all of it can be read."""
+        for _ in range(READS):
+            try:
+                values = _values(self._objects.get(self._key).data)
+            except Missing:
+                break
+            if values:
+                return values.get("owner")
+            time.sleep(SETTLE)
+        return None
 
     def _renew_until_over(self) -> None:
         while not self._over.wait(BEAT):

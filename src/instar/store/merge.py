@@ -1,7 +1,8 @@
-"""Merging run folders: the parts of one become parts of another, and a new folder appears whole or not at all.
+"""Merging runs: the parts of one become parts of another, and a new folder appears whole or not at all.
 
 A part is linked, not copied, where both folders are on one disk: parts are never changed, so that neither folder
-notices when the other one is deleted. Only a part with rows that are there already is written anew, without these.
+notices when the other one is deleted. Of a run in a bucket it is the copy on this disk that is linked. Only a part with
+rows that are there already is written anew, without these.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import polars as pl
 
 from instar.files import place_file
 from instar.outputs import output_kind
-from instar.store.parts import Part, check_parts, live_parts, parts_in, renumbered_name
+from instar.remote import Unreachable
+from instar.store.parts import Part, renumbered_name
 from instar.store.store import NAMES, Store
 from instar.store.tables import CASE, KEY, rows_frame
 
@@ -66,7 +68,7 @@ class Joined:
         self.origins: dict[str, dict[str, Path]] = {}
         """The folder that each case, or each content kept apart, came from, by table."""
         for table, key in KEYS.items():
-            parts = _whole_parts(store, table)
+            parts = store.whole_parts(table)
             self.checksums[table] = {part.checksum for part in parts if part.checksum}
             self.numbers[table] = parts[-1].last + 1 if parts else 0
             self.origins[table] = dict.fromkeys(_anchors(parts, key[0]), store.folder)
@@ -77,7 +79,7 @@ class Joined:
         Raises Different where both have a key with other rows.
         """
         with _unchanging(source):
-            parts = {table: _whole_parts(source, table) for table in KEYS}
+            parts = {table: source.whole_parts(table) for table in KEYS}
             new = self.origins["cases"].keys().isdisjoint(_anchors(parts["cases"], "case"))
             for table in KEYS:
                 self._add_table(source, table, parts[table])
@@ -123,7 +125,7 @@ class Joined:
             if not place.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileNotFoundError):  # a need whose content was lost is provided again
-                    _link(source.inside(source.blob_name(name)), place)
+                    _link(source.place.blob(source.blob_name(name)), place)
 
     def _refuse_different(self, source: Store, table: str, rows: pl.DataFrame, stored: pl.DataFrame) -> None:
         key = KEYS[table]
@@ -149,19 +151,14 @@ class Joined:
             )
 
 
-def _whole_parts(store: Store, table: str) -> list[Part]:
-    """The parts of a table. Raises Damaged where one is not what was written."""
-    parts = live_parts(parts_in(store.inside(table)))
-    check_parts(store.folder, parts)
-    return parts
-
-
 @contextmanager
 def _unchanging(source: Store) -> Iterator[None]:
     """While a run is read, nobody writes to it. One that may only be read cannot be locked, and is taken as it is."""
     with ExitStack() as stack:
         try:
             stack.enter_context(source.lock())
+        except Unreachable:
+            pass  # a store that takes no writes; one that does not answer says so when the first part is read
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise

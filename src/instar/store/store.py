@@ -210,7 +210,7 @@ class Store:
         """The bytes of a hash. Raises Damaged where they are gone, or others."""
         name = self.blob_name(content_hash)
         try:
-            content = self.place.blob(name)
+            content = self.place.blob(name).read_bytes()
         except Elsewhere:
             raise
         except OSError as error:
@@ -226,6 +226,12 @@ class Store:
 
     def _live(self, table: str) -> list[Part]:
         return live_parts(self._parts(table))
+
+    def whole_parts(self, table: str) -> list[Part]:
+        """The parts of a table, where they can be read. Raises Damaged where one is not what was written."""
+        parts = self._live(table)
+        self._checked(table, parts)
+        return parts
 
     def state(self, table: str) -> tuple[str, ...]:
         """The names of a table's parts: equal states hold equal rows."""
