@@ -191,10 +191,8 @@ class Store:
         for run in small_runs(parts, at_most):
             if len(run) > 1:
                 self._write_part(table, run[0].first, run[-1].last, self._scanned(table, run))
-        live = self._live(table)
-        for part in self._parts(table):
-            if part not in live:
-                self.place.remove(table, part)
+        for part in set(self._parts(table)).difference(self._live(table)):
+            self.place.remove(table, part)
 
     def blob_name(self, content_hash: str) -> str:
         """A hash from a table is no path: `../..` leads nowhere."""
@@ -336,9 +334,7 @@ class Store:
 
     def apart_bytes(self) -> int:
         """How large a content that is kept apart is on average; they are compressed, and so as large in memory."""
-        live = self._live("apart")
-        self.place.bring("apart", live)
-        parts = [part.path for part in live]
+        parts = [part.path for part in self.whole_parts("apart")]
         count: int = sum(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() for path in parts)
         return sum(path.stat().st_size for path in parts) // max(1, count)
 
