@@ -85,7 +85,7 @@ def search(
     run = Run(store, outcome)
     if store.state("predictions"):
         run.judge()
-        _keep(store, choice)
+        _keep(store, choice, 0 if outcome.interrupted else choice.used)
     blind = visual is not None and not seen
     notes = [*kept.left_out, *outcome_sentences(choice, blind=blind)]
     return Run(store, _noted(outcome, notes))
@@ -100,13 +100,13 @@ def _noted(outcome: Outcome, notes: list[str]) -> Outcome:
     return outcome if outcome.interrupted else replace(outcome, notes=(*outcome.notes, *notes))
 
 
-def _keep(store: Store, choice: Search) -> None:
-    """Write down what was found: whoever opens the folder need not search again."""
+def _keep(store: Store, choice: Search, used: int) -> None:
+    """Write down what was found, also on the way: whoever opens the folder need not search again."""
     with store.lock():
         manifest = store.manifest()
         assert manifest.search is not None
         best = choice.combinations()
-        store.write_manifest(replace(manifest, search=replace(manifest.search, used=choice.used, combinations=best)))
+        store.write_manifest(replace(manifest, search=replace(manifest.search, used=used, combinations=best)))
 
 
 def _refuse(limits: Limits, rules: int, left_out: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import polars as pl
 
@@ -10,7 +10,7 @@ from instar.analysis.rates import by_case
 from instar.analysis.run import ANY, Run
 from instar.engine import DEFAULT
 from instar.stats import clustered_share
-from instar.store import MARKS, REAL, UNCLEAR, VERDICT, of_cases, stored_marks
+from instar.store import LABEL, MARKS, REAL, UNCLEAR, VERDICT, Mark, Row, of_cases, stored_marks
 
 VIOLATED, KEPT, ANOTHER, UNJUDGED = "violated", "not violated", "about another target", "not judged"
 """What a mark is of now: a violated pair, for which it counts, or something else, for which it does not."""
@@ -27,11 +27,7 @@ def marked(run: Run, threshold: float | None = None, *, judging: str = DEFAULT) 
     then does it count. Otherwise it says why not: the pair is not violated by this judging and threshold, it has no
     severity, or its worst target is another one now.
     """
-    marks = pl.DataFrame(
-        [[getattr(mark, name) for name in MARK_COLUMNS] for mark in stored_marks(run.store).values()],
-        schema=dict.fromkeys(MARK_COLUMNS, pl.String),
-        orient="row",
-    )
+    marks = _frame(mark for mark in stored_marks(run.store).values() if mark.rule != LABEL)
     if marks.is_empty():
         worst = pl.DataFrame(schema=VERDICT)
     else:
@@ -55,6 +51,22 @@ def marked(run: Run, threshold: float | None = None, *, judging: str = DEFAULT) 
         )
         .drop("worst")
     )
+
+
+def marked_labels(marks: Iterable[Mark]) -> pl.DataFrame:
+    """One row per mark of a label of the dataset, which is its target: *real* where the label is wrong."""
+    return _frame(mark for mark in marks if mark.rule == LABEL)
+
+
+def wrong_labels(labels: pl.DataFrame) -> Row:
+    """How many labels that people looked at are wrong (`real`), right (`false_alarm`) or unclear, and the share of the
+    wrong ones with its 95 % interval; the labels of one case are a cluster."""
+    return dict(zip((*COUNTS[1:], *_SHARES), _shares(labels), strict=True))
+
+
+def _frame(marks: Iterable[Mark]) -> pl.DataFrame:
+    rows = [[getattr(mark, name) for name in MARK_COLUMNS] for mark in marks]
+    return pl.DataFrame(rows, schema=dict.fromkeys(MARK_COLUMNS, pl.String), orient="row")
 
 
 def precision(run: Run, threshold: float | None = None, *, judging: str = DEFAULT) -> pl.DataFrame:

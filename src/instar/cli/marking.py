@@ -25,7 +25,7 @@ Import = Annotated[
     typer.Option(
         "--import",
         metavar="FILE",
-        help="Add the marks of a .csv or .jsonl file; also of a pairs.csv whose column is_error was filled in.",
+        help="Add the marks of a .csv or .jsonl file; also of a sheet of captions whose column is_error was filled in.",
     ),
 ]
 Replace = Annotated[
@@ -55,9 +55,10 @@ def marks(
 
         instar marks runs/first --import marks.csv
     """
-    from instar.analysis.precision import marked, precision
+    from instar.analysis.precision import marked, marked_labels, precision
     from instar.api import open_run
     from instar.report.mark_files import export_marks, import_marks
+    from instar.store import stored_marks
 
     if unmarked and export is None:
         raise typer.BadParameter("it belongs to --export, which was not given", param_hint="--unmarked")
@@ -73,7 +74,8 @@ def marks(
     if as_json:
         rows, shares = marked(opened, threshold, judging=judging), precision(opened, threshold, judging=judging)
         files = {"imported": outcome and asdict(outcome), "exported": written}
-        print_json({**files, "marks": rows.to_dicts(), "precision": shares.to_dicts()})
+        labels = marked_labels(stored_marks(opened.store).values()).drop("rule").rename({"target": "label"})
+        print_json({**files, "marks": rows.to_dicts(), "precision": shares.to_dicts(), "labels": labels.to_dicts()})
         return
     if outcome is not None:
         counts = f"{outcome.new:,} new, {outcome.replaced:,} replaced, {outcome.same:,} as before"

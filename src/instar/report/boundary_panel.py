@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -13,8 +14,15 @@ from instar.analysis import Run
 from instar.analysis.boundary import Boundary, searched_grids
 from instar.engine import DEFAULT
 from instar.report.boundary_pictures import limit_sheet, shown_limits
-from instar.report.boundary_words import boundary_sentences, cases_table, curve_table, median_table, value_text
-from instar.report.chart import Chart, Spec, drawn, share_axis, tooltip
+from instar.report.boundary_words import (
+    boundary_sentences,
+    cases_table,
+    curve_table,
+    median_table,
+    unfinished_words,
+    value_text,
+)
+from instar.report.chart import Chart, Spec, drawn, legend_columns, share_axis, tooltip
 from instar.report.panels import Panel, PanelContent, PanelPicture, TaskTables
 from instar.report.picture import data_address
 from instar.report.section import Section
@@ -24,8 +32,11 @@ from instar.stats import survival
 from instar.suites.grid import PANEL, Grid, Ray
 
 COLOURS = ("blue", "orange", "green", "pink", "yellow", "sky", "violet", "ink", "faint", "warn", "other")
+TITLE = "How far until it breaks"
 MOST = 12
 """Limits of which a report has pictures, over all rays; each has one at least."""
+MOST_POINTS = 400
+"""Steps that a curve over single cases has at the most: more are not told apart."""
 _TEXT = (
     "The limit of a case is the smallest change that was seen to break its answer. It was found by bisection, so that "
     "between the levels that were asked others may break, too, where a response is not monotone. A case that never "
@@ -40,19 +51,31 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
     if not grids:
         return None
     whole = run.boundary(judging=judging)
-    charts = [chart for grid in grids for chart in grid_charts(whole, grid, section.start)]
-    seen, count = [grid.family for grid in grids], max(1, MOST // whole.median.height)
-    return PanelContent(
-        "How far until it breaks",
-        _TEXT,
-        [*charts, *_visual_chart(whole, seen, section.start)],
-        [
+    count = max(1, MOST // whole.median.height)
+    return replace(
+        limits_panel(whole.of(grids), section.start),
+        tables=[
             median_table(whole.of(grids)),
             *(curve_table(whole, grid) for grid in grids),
             *(cases_table(whole, grid) for grid in grids),
         ],
         pictures=_pictures(whole.of(grids), count, judging),
         leads=run.searched,
+    )
+
+
+def limits_panel(boundary: Boundary, start: int = 0, threshold: float | None = None) -> PanelContent:
+    """The section of report and viewer, in brief: its figures, and the table of medians. A `threshold` is another one
+    than those that the search followed."""
+    seen = [grid.family for grid in boundary.grids]
+    return PanelContent(
+        TITLE,
+        " ".join([_TEXT, *unfinished_words(boundary, threshold)]),
+        [
+            *(chart for grid in boundary.grids for chart in grid_charts(boundary, grid, start)),
+            *_visual_chart(boundary, seen, start),
+        ],
+        [median_table(boundary)],
     )
 
 
@@ -149,6 +172,8 @@ def _visual_chart(boundary: Boundary, families: Sequence[str], start: int) -> li
         own = boundary.limits.filter(pl.col("ray") == ray, pl.col("visual_change").is_not_null())
         curve = survival(own["visual_change"].to_numpy(), (own["status"] == "broken").to_numpy())
         levels, shares = np.append(0.0, curve.levels), np.append(1.0, curve.share)
+        thin = np.unique(np.linspace(0, len(levels) - 1, MOST_POINTS).round().astype(int))  # of many cases not each
+        levels, shares = levels[thin], shares[thin]
         frames.append(pl.DataFrame({"ray": ray, "seen": levels, "rate": shares}))
     if not frames:
         return []
@@ -165,7 +190,7 @@ def _visual_chart(boundary: Boundary, families: Sequence[str], start: int) -> li
         "field": "ray",
         "type": "nominal",
         "scale": {"domain": rays, "range": colours},
-        "legend": {"title": None, "orient": "bottom", "columns": 2},
+        "legend": {"title": None, "orient": "bottom", "columns": legend_columns(rays, 2, (40, 50))},
     }
     tips = tooltip(("ray", "way"), ("seen", "visual change"), ("rate", "not broken"))
     encoding = {"x": x, "y": share_axis("cases not broken"), "color": colour, "tooltip": tips}

@@ -86,8 +86,9 @@ def limit_tiles(
 def shown_limits(boundary: Boundary, ray: str, count: int) -> list[Row]:
     """Broken cases of a ray to be shown: spread evenly from the least limit to the largest."""
     rows = boundary.limits.filter(pl.col("status") == "broken", pl.col("ray") == ray).sort("level", "case")
-    places = [round(number * (rows.height - 1) / max(1, count - 1)) for number in range(min(count, rows.height))]
-    return [rows.row(place, named=True) for place in dict.fromkeys(places)]
+    count = min(count, rows.height)
+    places = [round(number * (rows.height - 1) / max(1, count - 1)) for number in range(count)]
+    return [rows.row(place, named=True) for place in places]
 
 
 def limit_sheet(

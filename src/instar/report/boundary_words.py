@@ -83,6 +83,27 @@ def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, ju
     )
 
 
+def unfinished_words(boundary: Boundary, threshold: float | None = None) -> list[str]:
+    """Of which cases the limit is still to be found, since the search goes on, was stopped, or was made for another
+    `threshold` than this one; nothing where all are known."""
+    ways = [
+        f"{row['ray']} ({count_of(row['unfinished'], 'case')})"
+        for row in boundary.median.rows(named=True)
+        if row["unfinished"]
+    ]
+    if not ways:
+        return []
+    why = (
+        "The search is not finished; the same command again goes on with it."
+        if threshold is None
+        else "The search followed another threshold, and did not ask all that this one takes."
+    )
+    return [
+        f"{why} Some limits are not known yet: {'; '.join(ways)}. Curves and medians leave these cases out. Those that "
+        "are broken before anything is changed are known first, so that a curve lies too low until all are known."
+    ]
+
+
 def _probed(row: Row) -> str:
     return f", {row['broken_below']:,} of them found by a probe below" if row["broken_below"] else ""
 

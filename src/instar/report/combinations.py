@@ -59,10 +59,11 @@ def combination_notes(run: Run, best: pl.DataFrame) -> list[str]:
     """What the numbers do not say."""
     search = run.manifest.search
     assert search is not None
+    notes = [] if search.ended else [unfinished_words(run)]
     if best.is_empty():
-        return ["No combination was found that breaks a case which none of its rules breaks alone."]
-    notes = []
-    if not best["judged"].sum():
+        none = "No combination was found that breaks a case which none of its rules breaks alone."
+        return notes or [none]
+    if search.ended and not best["judged"].sum():
         notes.append(
             "No other case was left to count on: nothing is known of how often these combinations break answers."
         )
@@ -78,6 +79,18 @@ def combination_notes(run: Run, best: pl.DataFrame) -> list[str]:
             "as in the suite, and what changes colours counts nothing."
         )
     return notes
+
+
+def unfinished_words(run: Run) -> str:
+    """That a search goes on, or was stopped, and how far it came."""
+    search = run.manifest.search
+    assert search is not None
+    done = run.store.predictions(["status"], query=lambda rows: rows.select(pl.len())).item()
+    return (
+        f"The search is not finished: {of_total(done, search.budget, 'prediction')} of its budget "
+        f"{'is' if done == 1 else 'are'} there. What it finds is known when it has come to its end; the same command "
+        "again goes on with it."
+    )
 
 
 def show_combinations(console: Console, run: Run) -> None:

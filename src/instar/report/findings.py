@@ -109,7 +109,8 @@ def _extent(run: Run) -> Iterator[Finding]:
 def _combinations(run: Run) -> Finding:
     """What a search found first, and what everything else in its run is about."""
     best = found_combinations(run)
-    words = "It found none."
+    search = run.manifest.search
+    words = "It found none." if search is not None and search.ended else "It has not come to its end yet."
     if best.height:
         row = best.row(0, named=True)
         words = (

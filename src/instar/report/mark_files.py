@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 
 from instar.analysis import Run
-from instar.analysis.precision import MARK_COLUMNS, marked
+from instar.analysis.precision import MARK_COLUMNS, marked, marked_labels
 from instar.engine import DEFAULT
 from instar.files import place_file, storable
 from instar.relations import named_rule
 from instar.report.tables import FORMULA, NUMBER, write_csv
 from instar.report.words import count_of
 from instar.spelling import nearest
-from instar.store import FALSE_ALARM, MARKS, REAL, Mark, changing_marks, new_mark, of_cases
+from instar.store import FALSE_ALARM, LABEL, MARKS, REAL, Mark, changing_marks, new_mark, of_cases, stored_marks
 from instar.store.marks import Key
 
 WORDS = {
@@ -66,7 +66,8 @@ def export_marks(
     rows = marked(run, threshold, judging=judging)
     if unmarked:
         rows = pl.concat([rows, _unmarked(run, rows, threshold, judging)], how="diagonal")
-    rows = rows.with_columns(system=pl.lit(run.manifest.system.fingerprint)).select(COLUMNS)
+    rows = rows.with_columns(system=pl.lit(run.manifest.system.fingerprint))
+    rows = pl.concat([rows, marked_labels(stored_marks(run.store).values())], how="diagonal").select(COLUMNS)
     lines = [{name: "" if value is None else value for name, value in row.items()} for row in rows.to_dicts()]
     if path.suffix == ".csv":
         write_csv(path, COLUMNS, lines)
@@ -111,6 +112,7 @@ def file_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     except IsADirectoryError:
         raise ValueError(f"{path} is a folder; give the file in it that has the marks") from None
     rows = list(_json_rows(path, text) if path.suffix == ".jsonl" else _csv_rows(path, text))
+    rows = [(number, _of_label(row)) for number, row in rows]
     needed = [name for name in ("case", "rule", "mark") if not all(name in row for _, row in rows)]
     if needed or not rows:
         raise ValueError(
@@ -118,6 +120,11 @@ def file_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
             "case, rule and mark (or is_error), and may have target and note; `instar marks` writes one"
         )
     return rows
+
+
+def _of_label(row: dict[str, str]) -> dict[str, str]:
+    """A line about a label of the dataset has the label in the place of a rule."""
+    return {**row, "rule": LABEL, "target": row["label"]} if "label" in row and "rule" not in row else row
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -189,7 +196,7 @@ def _differs(stored: Mark, mark: Mark) -> bool:
 
 def _both(stored: Mark, mark: Mark) -> str:
     """Two marks of one pair, in words."""
-    pair = f"{mark.case} under {mark.rule}"
+    pair = f"the label {mark.target!r} of {mark.case}" if mark.rule == LABEL else f"{mark.case} under {mark.rule}"
     if stored.mark == mark.mark:
         return f"{pair} has the note {stored.note!r} here, and {mark.note!r} there"
     return f"{pair} is {stored.mark} here, and {mark.mark} there"
@@ -246,12 +253,17 @@ class _Known:
         return cls(run, cases, targets)
 
     def marks(self, row: Mapping[str, str]) -> Iterator[Mark]:
-        """The marks of a line: one, or one under each relation that the line names."""
+        """The marks of a line: one, or one under each relation that the line names; or that of a label."""
         case, target, mark = row["case"], row.get("target", ""), mark_of(row["mark"])
         if mark is None:
             raise ValueError(f"{row['mark']!r} is no mark; allowed are {', '.join(WORDS)}, or nothing")
         if case not in self.cases:
             raise ValueError(f"unknown case {case!r}{nearest(case, self.cases)}")
+        if row["rule"] == LABEL:
+            if not target:
+                raise ValueError(f"it names no label of {case}")
+            yield new_mark(case, LABEL, target, mark, row.get("note", ""), _moment(row.get("made", "")))
+            return
         targets = self.targets.get(case, set())
         if target and target not in targets:
             raise ValueError(f"unknown target {target!r} of {case}{nearest(target, targets)}")

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 from rich.console import Console
 
 from instar.analysis import Run
-from instar.analysis.precision import ANOTHER, COUNTS, KEPT, UNJUDGED, VIOLATED, marked, precision
+from instar.analysis.precision import (
+    ANOTHER,
+    COUNTS,
+    KEPT,
+    UNJUDGED,
+    VIOLATED,
+    marked,
+    marked_labels,
+    precision,
+    wrong_labels,
+)
 from instar.engine import DEFAULT
 from instar.report.console import show_sentence
 from instar.report.limits import limit_words
 from instar.report.panels import PanelContent
 from instar.report.tables import Table, show_tables
 from instar.report.words import count_of, of_total, rate_text
+from instar.store import Mark, stored_marks
 
 TITLE = "Which violations are real"
 ALL = "all rules"
@@ -69,6 +82,22 @@ def precision_notes(shares: pl.DataFrame, marks: pl.DataFrame) -> list[str]:
     return notes
 
 
+def label_notes(marks: Iterable[Mark]) -> list[str]:
+    """How many labels of the dataset are wrong, of those that people looked at; nothing where they looked at none."""
+    labels = marked_labels(marks)
+    if labels.is_empty():
+        return []
+    row = wrong_labels(labels)
+    decided = row["real"] + row["false_alarm"]
+    unclear = f"; {row['unclear']:,} more {'is' if row['unclear'] == 1 else 'are'} unclear" if row["unclear"] else ""
+    share = f" ({rate_text(row['precision'], row['low'], row['high'])})" if decided else ""
+    return [
+        f"Of the labels of the dataset that people looked at, {of_total(row['real'], decided, 'label')} "
+        f"{'is' if row['real'] == 1 else 'are'} wrong{share}{unclear}. This is about the dataset, and counts "
+        "for no rule."
+    ]
+
+
 def show_precision(console: Console, run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> bool:
     """The table and its notes in the terminal; whether any pair of the run is marked."""
     panels = precision_panel(run, threshold=threshold, judging=judging)
@@ -81,9 +110,13 @@ def show_precision(console: Console, run: Run, *, threshold: float | None = None
 
 def precision_panel(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> list[PanelContent]:
     """The section of a report; none where no pair of the run is marked."""
-    marks = marked(run, threshold, judging=judging)
-    if marks.is_empty():
+    marks, of_labels = marked(run, threshold, judging=judging), label_notes(stored_marks(run.store).values())
+    if marks.is_empty() and not of_labels:
         return []
     shares = precision(run, threshold, judging=judging)
     table = precision_table(run, shares, threshold=threshold, judging=judging)
-    return [PanelContent(TITLE, " ".join(precision_notes(shares, marks)), tables=[table] if shares.height else [])]
+    return [
+        PanelContent(
+            TITLE, " ".join([*precision_notes(shares, marks), *of_labels]), tables=[table] if shares.height else []
+        )
+    ]

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from instar.files import place_file
 
-_NUMBER = re.compile(r"[<>±≤≥]?\s*[-+−]?(\d|∞|\.\d)|[–-]?$")
-"""How a cell begins that holds a number or nothing."""
+_NUMBER = re.compile(r"[<>±≤≥]?\s*[-+−]?(\d|∞|\.\d)|[–-]?$|(beyond|no change)$")
+"""How a cell begins that holds a number, nothing, or the end of a scale."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from instar.store.manifest import (
 )
 from instar.store.marks import (
     FALSE_ALARM,
+    LABEL,
     MARKS,
     MOST_NOTE,
     REAL,
@@ -53,7 +54,7 @@ from instar.store.tables import (
 
 # fmt: off
 __all__ = [
-    "APART", "CASE", "FALSE_ALARM", "FORMAT", "KEY", "MARKS", "MOST_NOTE", "NAMES", "NEED", "REAL", "UNCLEAR",
+    "APART", "CASE", "FALSE_ALARM", "FORMAT", "KEY", "LABEL", "MARKS", "MOST_NOTE", "NAMES", "NEED", "REAL", "UNCLEAR",
     "VERDICT", "Busy", "Columns", "CombinationInfo", "Damaged", "DamagedMarks", "DatasetInfo", "Gone", "Header",
     "JudgingInfo", "KeptColumns", "Machine", "Manifest", "Mark", "NoRun", "Piece", "ProviderInfo", "RecordedInfo",
     "RecordedTable", "Repair", "Row", "Schema", "SearchInfo", "Shard", "Store", "SystemInfo", "Unmarkable",

@@ -161,6 +161,11 @@ class SearchInfo:
     used: int = 0
     combinations: tuple[CombinationInfo, ...] = ()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it came to its end: before that it used nothing that is written down."""
+        return self.used > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:

@@ -26,6 +26,8 @@ REAL, FALSE_ALARM, UNCLEAR = MARKS = ("real", "false alarm", "unclear")
 """What a pair may be marked as."""
 MOST_NOTE = 1000
 """The letters that a note has at the most."""
+LABEL = "label"
+"""What stands in the place of a rule where a mark is about a label of the dataset, which is its target."""
 _FOLDER = "marks"  # a folder of its own: whoever runs clears what is unfinished beside the manifest
 _FILE, _LOCK = f"{_FOLDER}/marks.json", f"{_FOLDER}/lock"
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)

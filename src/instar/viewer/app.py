@@ -31,7 +31,7 @@ from instar.report.section import heading_of
 from instar.report.sentences import over_cases_text
 from instar.report.unbroken import unbroken
 from instar.store import Row
-from instar.viewer import charts, compare, pages, rules, triage
+from instar.viewer import charts, compare, pages, rules, searches, triage
 from instar.viewer.header import header, pulse
 from instar.viewer.overview import overview
 from instar.viewer.page import page_routes, task_pages, task_template
@@ -48,8 +48,8 @@ STATIC = {
 SIDES: dict[str, Side] = {"source": "source", "follow-up": "follow-up"}
 # fmt: off
 BUILT_IN = {
-    "base", "case", "compare", "gallery", "mark", "marks", "message", "overview", "parts", "picture", "pulse", "rule",
-    "static", "triage",
+    "base", "case", "compare", "gallery", "limits", "mark", "marks", "message", "overview", "parts", "picture", "pulse",
+    "rule", "static", "triage",
 }
 # fmt: on
 """Addresses and templates of the viewer itself, whose names no task's page can have."""
@@ -117,6 +117,7 @@ class _Site:
             Route("/gallery", self.gallery),
             Route("/case", self.case),
             Route("/rule", self.rule),
+            Route("/limits", self.limits),
             Route("/compare", self.comparison),
             Route("/picture", self.picture),
             Route("/pulse", self.pulse),
@@ -157,6 +158,9 @@ class _Site:
 
     def rule(self, request: Request) -> Response:
         return self.page(request, "rule", rules.rule(self.viewer, self.viewer.filters(request.query_params)))
+
+    def limits(self, request: Request) -> Response:
+        return self.page(request, "limits", searches.limits(self.viewer, request.query_params))
 
     def comparison(self, request: Request) -> Response:
         return self.page(request, "compare", compare.comparison(self.viewer, request.query_params))

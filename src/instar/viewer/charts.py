@@ -14,7 +14,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from instar.analysis import ANY, curve
-from instar.report.chart import Spec
+from instar.report.chart import AXES, Chart, Spec
 from instar.report.words import count_of, severity_text, threshold_text, unit_name
 from instar.stats import fisher
 from instar.viewer.index import Index
@@ -30,6 +30,7 @@ _CONFIG = {
         "labelColor": FAINT, "titleColor": FAINT, "gridColor": LINE, "domainColor": LINE, "tickColor": LINE,
         "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
     },
+    "legend": {"labelColor": INK, "titleColor": FAINT, "labelFontSize": 11, "titleFontSize": 11, "labelLimit": 300},
 }
 # fmt: on
 _pen = ThreadPoolExecutor(1, "instar-viewer-charts")
@@ -57,12 +58,24 @@ def _svg(spec: str) -> Markup:
 
 def _chart(spec: Spec, label: str, until: float, wide: int = ALONE) -> list[Spec]:
     """A chart in a size for desks and one for phones; nothing while they are not drawn."""
-    drawings = [
-        (name, _drawing(json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)))
-        for name, width in (("wide", wide), ("narrow", NARROW))
-    ]
+    drawings = []
+    for name, width in (("wide", wide), ("narrow", NARROW)):
+        text = json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)
+        drawings.append((name, _drawing(text.replace("containerSize()[0]", str(width + AXES)))))  # nothing contains it
     _, open_ones = wait([future for _, future in drawings], max(0.0, until - time.monotonic()))
     return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in drawings]
+
+
+def of_report(made: Sequence[Chart]) -> list[Spec]:
+    """Figures of a report, each with its title and caption."""
+    until = time.monotonic() + PATIENCE
+    figures: list[Spec] = []
+    for chart in made:
+        tables = {name: table.to_dicts() for name, table in chart.tables.items()}
+        spec = {**chart.spec, "datasets": tables, "autosize": "pad"}
+        drawn = _chart(spec, f"{chart.title}. {chart.caption}", until, ONE_OF_SEVERAL + 150)
+        figures.append({"title": chart.title, "caption": chart.caption, "drawn": drawn})
+    return figures
 
 
 def curves(index: Index) -> list[Spec]:

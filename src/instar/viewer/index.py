@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from threading import RLock, Thread
+from threading import Lock, RLock, Thread
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run, Severities, noise, rates
+from instar.analysis.boundary import Boundary, visual_changes
 from instar.analysis.severities import Numbers, shown_status
 from instar.engine import DEFAULT, bound_rules, judge
 from instar.relations import BoundRule, Rule
@@ -27,9 +30,12 @@ from instar.report.section import counted_kinds
 from instar.report.sentences import Finding
 from instar.report.words import severity_text
 from instar.store import Manifest, Row, Store
+from instar.suites.grid import PANEL
 
 Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
+K = TypeVar("K")
+T = TypeVar("T")
 
 COLUMNS = ("case", "target", "rule", "severity", "kind", "status", "reason")
 DRAW = "draw"
@@ -139,6 +145,7 @@ class Index:
     _groups: dict[str, Group] = field(default_factory=dict)
     _matrices: dict[str, Severities] = field(default_factory=dict)
     _findings: dict[float | None, Future[list[Finding]]] = field(default_factory=dict)
+    _limits: dict[tuple[float | None, int], Future[Boundary | ValueError]] = field(default_factory=dict)
     _sliced: dict[str, Slice] = field(default_factory=dict)
     _legends: dict[str, list[LegendEntry]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
@@ -219,23 +226,41 @@ class Index:
     def findings(self, threshold: float | None = None, wait: float | None = None) -> list[Finding] | None:
         """What to know of the run, in the sentences that `show` and the report have; None where that takes longer than
         one waits: they are made in a thread of their own, and ready when one asks again."""
-        with self._lock:
-            if threshold not in self._findings:
-                self._findings[threshold] = Future()
-                Thread(target=self._find, args=(threshold,), daemon=True).start()
-            sentences = self._findings[threshold]
-        try:
-            return sentences.result(wait)
-        except TimeoutError:
-            return None
+        return self._later(self._findings, threshold, partial(self._sentences, threshold), wait)
 
-    def _find(self, threshold: float | None) -> None:
+    def _sentences(self, threshold: float | None) -> list[Finding]:
         try:
-            sentences = findings(self.run, threshold=threshold, judging=self.judging)
+            return findings(self.run, threshold=threshold, judging=self.judging)
         except Exception as error:  # what a task remarks is code of others, and all else can be shown
             log.exception("%s: the findings failed", self.run.folder)
-            sentences = [Finding(f"The findings cannot be listed: {type(error).__name__}: {error}", True)]
-        self._findings[threshold].set_result(sentences)
+            return [Finding(f"The findings cannot be listed: {type(error).__name__}: {error}", True)]
+
+    @property
+    def limits_searched(self) -> bool:
+        """Whether the run has levels that were searched for limits."""
+        return PANEL in self.manifest.panels
+
+    def limits(self, threshold: float | None = None, wait: float | None = None) -> Boundary | ValueError | None:
+        """The limits of the cases, or why there are none to be shown; None where that takes longer, as above."""
+        measured = visual_changes(self.run.store, self.judging).height  # they come after the last prediction
+        return self._later(self._limits, (threshold, measured), partial(self._boundary, threshold), wait)
+
+    def _boundary(self, threshold: float | None) -> Boundary | ValueError:
+        try:
+            return self.run.boundary(threshold, judging=self.judging)
+        except ValueError as error:
+            return error
+
+    def _later(self, made: dict[K, Future[T]], key: K, make: Callable[[], T], wait: float | None) -> T | None:
+        """What is made in a thread of its own, once; None where it is not there when one has waited so long."""
+        with self._lock:
+            if key not in made:
+                made[key] = Future()
+                Thread(target=_fulfil, args=(made[key], make), daemon=True).start()
+        try:
+            return made[key].result(wait)
+        except TimeoutError:
+            return None
 
     def legend(self, dataset: str | Path | None = None) -> list[LegendEntry]:
         """What is drawn on the pictures of its pairs."""
@@ -274,14 +299,30 @@ class Index:
         return None if rows.is_empty() else rows.row(0, named=True)
 
 
+def _fulfil(future: Future[T], make: Callable[[], T]) -> None:
+    try:
+        future.set_result(make())
+    except BaseException as error:  # whoever waits is told
+        future.set_exception(error)
+
+
+@dataclass(frozen=True)
 class _Judged(Run):
     """A run as it was judged when its index was made: a page that asks it waits for no other judging."""
+
+    _one: Lock = field(default_factory=Lock, compare=False, repr=False)
 
     def _up_to_date(self, judging: str) -> None:
         pass
 
     def bound_rules(self) -> tuple[BoundRule, ...]:
         return self.cached("rules", super().bound_rules)
+
+    def boundary(self, threshold: float | None = None, *, judging: str = DEFAULT) -> Boundary:
+        measured = visual_changes(self.store, judging).height  # they come after the last prediction
+        make = partial(super().boundary, threshold, judging=judging)
+        with self._one:  # findings and figures ask at the same time
+            return self.cached(("boundary", threshold, judging, measured), make)
 
 
 def build(store: Store, judging: str = DEFAULT) -> Index:

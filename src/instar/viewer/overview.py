@@ -10,15 +10,17 @@ import polars as pl
 
 from instar.analysis import group_rates
 from instar.engine import DEFAULT
+from instar.report.precision import label_notes
 from instar.report.sentences import Finding
 from instar.store import MARKS, Row
 from instar.viewer import charts
 from instar.viewer.header import extent_words
 from instar.viewer.index import OK, Index
-from instar.viewer.marks import precision_rows
+from instar.viewer.marks import marks_of, precision_rows
 from instar.viewer.pages import SHARED, Viewer
 from instar.viewer.query import STATES, Filters, address
 from instar.viewer.rules import over_cases_rows
+from instar.viewer.searches import combinations_shown, limits_address, limits_shown
 from instar.viewer.watch import PATIENCE, Unavailable, Watched
 
 READING = [Finding("The findings are being read; this page looks again by itself.")]
@@ -35,8 +37,13 @@ def overview(viewer: Viewer, filters: Filters) -> dict[str, object]:
         "canonical": address("/", filters.query("judging", "threshold")),
         "shown": shown,
         "indexes": [one["index"] for one in shown],
-        "waiting": any(not one["index"] or one["findings"] is READING for one in shown),
+        "waiting": any(map(_unready, shown)),
     }
+
+
+def _unready(card: Row) -> bool:
+    """Whether something that a run's card shows is still being made."""
+    return not card["index"] or card["findings"] is READING or any(panel.waiting for panel in card["panels"])
 
 
 def _run_card(viewer: Viewer, filters: Filters) -> Row:
@@ -67,14 +74,18 @@ def _run_card(viewer: Viewer, filters: Filters) -> Row:
         "infinite": any(row["worst"] == math.inf for row in rows),
         "noise": noise,
         "precision": _precision(index, filters),
+        "labels": label_notes(marks_of(index.run.store).values()),
         "findings": READING if sentences is None else sentences,
         "violated": sum(row["violated"] for row in rows if row["changing"]),
         "tested": _tested(index),
         "over_cases": over_cases_rows(index, filters),
-        "curves": charts.curves(index),
+        # the rates of a search for limits are not those of all cases
+        "curves": [] if index.run.searched else charts.curves(index),
+        "limits": limits_address(index, filters),
+        "panels": [*limits_shown(index, filters), *combinations_shown(index, filters)],
         "cases": index.facts.height,
         "unreadable_count": index.facts.filter(pl.col("status") != "ok").height,
-        "families": _families(index, filters),
+        "families": [] if index.run.searched else _families(index, filters),
         "gallery": address("/gallery", chosen),
         "others": [
             (address("/compare", {"a": filters.run, "b": name, **filters.query("judging", "threshold")}), shown)

@@ -18,9 +18,11 @@ from instar.analysis.precision import precision
 from instar.image import read_image
 from instar.pool import read_pool
 from instar.registry import every
-from instar.report.mark_files import Imported, import_marks
-from instar.store import add_marks, new_mark, stored_marks
+from instar.report.mark_files import Imported, export_marks, import_marks
+from instar.report.precision import precision_panel
+from instar.store import LABEL, add_marks, changing_marks, new_mark, stored_marks
 from instar.tasks.meta_ic.commands import captions, pool
+from instar.tasks.meta_ic.labels import label_problems, write_sheet
 from tests.tasks.meta_ic.test_marks import recorded_run
 
 PASTE = "recorded(paste) => objects"
@@ -240,3 +242,80 @@ def test_a_pool_is_made_and_shown(instances: Path, tmp_path: Path) -> None:
     assert read_image(sheet).size[0] >= 160
     made = json.loads(printed(pool, "make", instances, "--out", tmp_path / "second", "--json"))
     assert (made["objects"], made["kept"]) == (1, {"cup": 1})
+
+
+def filled(sheet: Path, *words: str) -> None:
+    """Fill in the column is_error, from the first line on."""
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, word in zip(rows, words, strict=False):
+        row |= {"is_error": word, "comment": f"looked at {row['label']}"}
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def run_of_labels(tmp_path: Path) -> instar.Run:
+    """The captioner names a dog and a bench in three images; eight captions of people leave one of them out."""
+    left_out = ["a street", "=a wide <b>street</b>", "an alley", "a dog"]
+    rows = [
+        {
+            "case": case,
+            "source_caption": "a dog on a bench",
+            "caption": "a dog on a bench",
+            "added": ["cat"],
+            "truth_caption": [*left_out[: 2 + number], "a dog on a bench"],
+        }
+        for number, case in enumerate("abc")
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    name = "recorded(paste)"
+    return instar.import_outputs(tmp_path / "log.jsonl", out=tmp_path / "run", follow_up=name, suite=PASTE)
+
+
+def test_labels_are_written_filled_in_and_read_back(tmp_path: Path) -> None:
+    run, sheet = run_of_labels(tmp_path), tmp_path / "labels.csv"
+    printed(captions, "labels", run.folder, "--out", sheet)
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        assert next(csv.reader(file))[-2:] == ["is_error", "comment"]
+    filled(sheet, "true", "yes", "false", "1", "unclear")
+    assert import_marks(run, sheet) == Imported(5, 0, 0, 4)
+    labels = [mark for mark in stored_marks(run.store).values() if mark.rule == LABEL]
+    assert {mark.mark for mark in labels} == {"real", "false alarm", "unclear"}
+    assert any(mark.target == "=a wide <b>street</b>" for mark in labels), "a spreadsheet's apostrophe is no part of it"
+    (panel,) = precision_panel(run)
+    words = unwrapped(panel.text.replace("\u00a0", " "))
+    assert "Of the labels of the dataset that people looked at, 3 of 4 labels are wrong (75 %" in words
+    assert "1 more is unclear" in words
+    assert precision(run).is_empty(), "what is said of a label says nothing of a pair"
+    assert import_marks(run, sheet) == Imported(0, 0, 5, 4)
+
+
+def test_marks_of_labels_go_through_an_export_and_through_the_sheet(tmp_path: Path) -> None:
+    run, sheet = run_of_labels(tmp_path), tmp_path / "labels.csv"
+    printed(captions, "labels", run.folder, "--out", sheet)
+    filled(sheet, "true", "false")
+    assert "keeps what people said of 2 labels" in printed(captions, "labels", run.folder, "--out", sheet)
+    import_marks(run, sheet)
+    marks = dict(stored_marks(run.store))
+    for name in ("marks.csv", "marks.jsonl"):
+        assert export_marks(run, tmp_path / name) == 2
+        with changing_marks(run.store) as there:
+            there.clear()
+        assert import_marks(run, tmp_path / name).new == 2
+        assert stored_marks(run.store).keys() == marks.keys()
+    fresh = tmp_path / "again.csv"
+    assert "keeps what people said of 2 labels" in printed(captions, "labels", run.folder, "--out", fresh)
+    with sheet.open("a", encoding="utf-8") as file:
+        file.write("a,9,a label that nobody flagged,dog,1,1,1,1,true,\n")
+    with pytest.raises(ValueError, match="1 marked label that would not be in it any more"):
+        write_sheet(run, label_problems(run), sheet)
+
+
+def test_a_label_that_cannot_be_taken_is_told_with_its_line(tmp_path: Path) -> None:
+    run, sheet = run_of_labels(tmp_path), tmp_path / "labels.csv"
+    sheet.write_text("case,label,is_error\na,a street,perhaps\nd,a street,true\na,,true\n")
+    with pytest.raises(ValueError, match=r"line 2: 'perhaps' is no mark.*line 3: unknown case 'd'.*line 4: .*no label"):
+        import_marks(run, sheet)
+    assert not stored_marks(run.store)

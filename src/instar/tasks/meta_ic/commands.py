@@ -94,31 +94,36 @@ def labels(
     ] = None,
     vocabulary: Annotated[str, typer.Option(help="The classes and their words: coco, or a TOML file.")] = "coco",
     most: Annotated[int, typer.Option(min=1, help="List at most this many.")] = 30,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write all of them as CSV.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write all of them as CSV, to be filled in.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List captions of people that leave out what a captioner names with and without an inserted object.
 
-    The likeliest come first: those where the other captions of the image name it.
+    The likeliest come first: those where the other captions of the image name it. In the file is_error is to be filled
+    in, true where the caption leaves out what is in the image, false where nothing of it is there; `instar marks RUN
+    --import FILE` reads it back, and says how many are wrong.
 
     Examples:
 
         instar captions labels runs/captions --captions captions_train2017.json
 
-        instar captions labels runs/captions --out problems.csv
+        instar captions labels runs/captions --out labels.csv
     """
     from instar.api import open_run
-    from instar.report.tables import write_csv
-    from instar.tasks.meta_ic.labels import label_problems
+    from instar.report.words import count_of
+    from instar.tasks.meta_ic.labels import label_problems, write_sheet
 
-    human = None if dataset is None else _captions_of(dataset)
-    problems = label_problems(open_run(run), human, vocabulary=vocabulary)
-    if out is not None:
-        write_csv(out, problems.columns, problems.iter_rows(named=True))
+    human, opened = None if dataset is None else _captions_of(dataset), open_run(run)
+    problems = label_problems(opened, human, vocabulary=vocabulary)
+    marks = 0 if out is None else write_sheet(opened, problems, out)
     if as_json:
         print_json(problems.head(most).to_dicts())
-    else:
-        _show_problems(problems, most)
+        return
+    _show_problems(problems, most)
+    if marks:
+        print(f"{out} keeps what people said of {count_of(marks, 'label')}")
 
 
 def _captions_of(dataset: str) -> Mapping[str, Sequence[str]]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 
 from instar.analysis import Run
 from instar.engine import SOURCE
 from instar.outputs.caption import Caption
+from instar.report.mark_files import file_rows
+from instar.report.tables import write_csv
+from instar.report.words import count_of
+from instar.store import LABEL, stored_marks
 from instar.tasks.meta_ic.comparison import vocabulary_of
 from instar.tasks.meta_ic.language import Reading, Vocabulary, read_caption
+from instar.tasks.meta_ic.suspicious_marks import CELLS, COMMENT, MARK
 
 # fmt: off
 _COLUMNS = {
@@ -60,6 +66,35 @@ def label_problems(
         )
     )
     return merged.sort("others", "seen", descending=True, maintain_order=True)
+
+
+def write_sheet(run: Run, problems: pl.DataFrame, file: Path) -> int:
+    """Write flagged labels for people to look at, and how many of them are marked: in the run, or in the file that is
+    there already. Raises ValueError where a mark in that file would be lost."""
+    stored = stored_marks(run.store)
+    there = _written(file) if file.is_file() else {}
+    lines = []
+    for line in problems.to_dicts():
+        mark = stored.get((line["case"], LABEL, line["label"]))
+        cells = {MARK: CELLS.get(mark.mark, mark.mark), COMMENT: mark.note} if mark else {MARK: "", COMMENT: ""}
+        lines.append({**line, **there.pop((line["case"], line["label"]), cells)})
+    if there:
+        raise ValueError(
+            f"{file} has {count_of(len(there), 'marked label')} that would not be in it any more; write to another "
+            "file, or move this one away"
+        )
+    write_csv(file, [*problems.columns, MARK, COMMENT], lines)
+    return sum(bool(line[MARK]) for line in lines)
+
+
+def _written(file: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """What people wrote into a sheet of labels, by case and label."""
+    rows = (row for _, row in file_rows(file))
+    return {
+        (row["case"], row["target"]): {MARK: row["mark"], COMMENT: row.get("note", "")}
+        for row in rows
+        if row["mark"].strip() or row.get("note")
+    }
 
 
 def _own_labels(run: Run) -> dict[str, list[str]]:
