@@ -13,7 +13,9 @@ from instar.datasets import Dataset
 from instar.engine import Progress
 from instar.engine import estimate as _estimate
 from instar.engine.keeper import shared_cases
+from instar.relations import relations
 from instar.report.boundary_pictures import measure_visual_changes
+from instar.spelling import unknown
 from instar.store import Shard, Store
 from instar.suites import Suite, suite_pieces
 from instar.suites.grid import RAYS, STEPS, Grid, suite_of
@@ -68,7 +70,7 @@ def boundary(
 
     The others are those of `run`.
     """
-    grids = _grids(family, steps, rays, probes)
+    grids = _grids(family, steps, rays, probes, options or {})
     store = Store(_folder(out, shard))
     search = LimitSearch(store, grids, probes, options or {})
 
@@ -113,7 +115,7 @@ def plan_of(
     trust: bool = False,
 ) -> LimitPlan:
     """What a search would ask at the most, from three timed cases; of one that was begun, what it still may."""
-    grids = _grids(family, steps, rays, probes)
+    grids = _grids(family, steps, rays, probes, options or {})
     part, cases = None if shard is None else Shard.parse(shard), chosen_dataset(dataset)
     store = Store("no run folder" if out is None else _folder(out, shard))
     sample, whole = _sample(grids, probes), suite_of(grids)
@@ -144,7 +146,12 @@ def _sample(grids: Sequence[Grid], probes: int | None) -> Suite:
     return Suite("sample", tuple(dict.fromkeys(rules)))
 
 
-def _grids(family: str, steps: int, rays: int, probes: int | None) -> list[Grid]:
+def _grids(family: str, steps: int, rays: int, probes: int | None, options: Mapping[str, object]) -> list[Grid]:
+    """What is searched; an option that no relation has is refused before there is a folder."""
+    known = {option.name for relation in relations().values() for option in relation.options}
+    for name in options:
+        if name not in known:
+            raise unknown("judging option", name, known)
     if probes is not None and probes < 0:
         raise ValueError(f"probes is 0 or more, got {probes}")
     return [Grid.of(piece, steps=steps, rays=rays) for piece in suite_pieces(family)]

@@ -277,8 +277,11 @@ def test_limits_by_another_judging_ask_only_what_is_missing(photos: Path, tmp_pa
 
 
 def test_an_option_that_is_none_is_said_before_anything_is_predicted(photos: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="there is no judging option 'confidense' for this run; did you mean"):
+    with pytest.raises(KeyError, match="unknown judging option 'confidense'; did you mean 'confidence'"):
         instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, options={"confidense": 0.8})
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ValueError, match="there is no judging option 'landmarks' for this run"):  # but for another kind
+        instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, options={"landmarks": "hands"})
     assert instar.open_run(tmp_path / "run").predictions().is_empty()
     instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, options={"confidence": "0.8"})
 

@@ -144,6 +144,8 @@ def test_a_frontier_has_a_figure(typed: Type, photos: Path, tmp_path: Path) -> N
         (("boundary", SYSTEM, "gamma", "nowhere"), "--out"),
         (("boundary", SYSTEM, "gamma", "nowhere", "--out", "run", "--steps", "2"), "--steps"),
         (("boundary", SYSTEM, "gamma", "nowhere", "--out", "run", "--retry", "all"), "--retry"),
+        (("boundary", SYSTEM, "gamma", ".", "--plan", "--set", "landmark=hands"), "did you mean 'landmarks'?"),
+        (("boundary", SYSTEM, "gamma", ".", "--out", "run", "--shard", "3/2"), "there is no shard 3/2"),
     ],
 )
 def test_wrong_use_is_said_in_a_line(
