@@ -86,6 +86,10 @@ def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, ju
     )
 
 
+def _probed(row: Row) -> str:
+    return f", {row['broken_below']:,} of them found by a probe below" if row["broken_below"] else ""
+
+
 def _unprobed(rows: Sequence[Row]) -> Iterator[str]:
     """Ways on which no level was asked beside bisection, though there are others."""
     if unseen := [row for row in rows if row["unprobed"]]:
@@ -108,10 +112,6 @@ def _short_grid(grid: Grid) -> str | None:
         f"{of_total(most - 2, every - 2, 'level')}: with the source and the unchanged input {percent(most / every)} of "
         "the predictions of the grid."
     )
-
-
-def _probed(row: Row) -> str:
-    return f", {row['broken_below']:,} of them found by a probe below" if row["broken_below"] else ""
 
 
 _LEFT = {"not_judged": "not judged", "not_applicable": "not applicable", "unfinished": "unfinished"}
