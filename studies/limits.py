@@ -1,7 +1,10 @@
-"""How often the intervals of a search for limits cover: `python -m studies.limits` writes `studies/limits.json`.
+"""How often the intervals of a search for limits cover, and how many predictions it takes: `python -m studies.limits`
+writes `studies/limits.json` and `studies/limit_costs.json`.
 
 Limits on a grid of 20 levels, exponential or all near one level, of few cases or many, some of them lost before they
 break. Covered is the true share at each level, and the true level at which a share of all cases has broken.
+
+Costs are counted out for every family that can be searched and every limit that a monotone response can have.
 """
 
 from __future__ import annotations
@@ -15,13 +18,18 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from instar.analysis.limits import BROKEN, HELD, UNKNOWN, next_levels
+from instar.spelling import REQUIRED
 from instar.stats import survival
+from instar.suites.grid import Grid
+from instar.transforms import TransformationFamily, families
 
 Floats = npt.NDArray[np.float64]
 LEVELS, TIMES = 20, 2000
 CASES = (5, 10, 30, 100)
 SHARES = (0.1, 0.5, 0.9)
 RESULT = Path(__file__).with_suffix(".json")
+COSTS = Path(__file__).with_name("limit_costs.json")
 _SPREAD, _MIDDLE = 10.0, 8.0
 
 
@@ -83,7 +91,48 @@ def results(*, times: int = TIMES) -> Iterator[dict[str, object]]:
                 yield {"limits": name, "cases": cases, "lost": lost, **{key: round(x, 4) for key, x in made.items()}}
 
 
+def searched(levels: int, limit: int) -> tuple[int, int]:
+    """Where a search of so many levels finds the limit of a monotone response, and how many levels it asks."""
+    truth = np.where(np.arange(levels) >= limit, BROKEN, HELD).astype(np.uint8)
+    states = np.zeros(levels, np.uint8)
+    while chosen := next_levels(states):
+        states[chosen] = truth[chosen]
+    broken = np.flatnonzero(states == BROKEN)
+    return (int(broken[0]) if len(broken) else levels), int((states != UNKNOWN).sum())
+
+
+def most_asked(levels: int) -> int:
+    """How many levels a search asks at the most, whatever the limit of a monotone response."""
+    return max(searched(levels, limit)[1] for limit in range(levels + 1))
+
+
+def searchable() -> Iterator[str]:
+    """Every family with a parameter to search, with a value for those that must be given."""
+    for family in families().values():
+        if any(one.ordered and one.scale for one in family.parameters):
+            yield _spelled(family)
+
+
+def _spelled(family: TransformationFamily) -> str:
+    needed = [one for one in family.parameters if one.default is REQUIRED and one.scale is None]
+    values = ", ".join(f"{one.name}={one.choices[0] if one.choices else 0}" for one in needed)
+    return f"{family.name}({values})" if values else family.name
+
+
+def costs() -> Iterator[dict[str, object]]:
+    """One row per family: the largest share of a grid's predictions that a search takes, of each way alone and of all
+    ways together; the source and the unchanged input are two of them."""
+    for spelled in searchable():
+        counts = {ray.name: len(ray.levels) for ray in Grid.of(spelled).rays}
+        most = {name: most_asked(count) for name, count in counts.items()}
+        alone = max((most[name] + 2) / (count + 2) for name, count in counts.items())
+        together = (sum(most.values()) + 2) / (sum(counts.values()) + 2)
+        shares = {"one way": round(alone, 4), "all ways": round(together, 4)}
+        yield {"family": spelled, "levels": counts, "asked": most, **shares}
+
+
 if __name__ == "__main__":
+    COSTS.write_text(json.dumps(list(costs()), indent=1) + "\n", "utf-8")
     rows = list(results(times=int(sys.argv[1]) if len(sys.argv) > 1 else TIMES))
     RESULT.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     for row in rows:

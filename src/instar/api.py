@@ -162,7 +162,7 @@ def run(
         if isinstance(choice, UntilSure) and not outcome.interrupted:
             outcome = replace(outcome, notes=(*outcome.notes, until_words(store, choice)))
         finished = _judged(Run(store, outcome))
-    return _warned(finished, outcome)
+    return _warned(finished, outcome, choice.judging() if isinstance(choice, LimitSearch) else DEFAULT)
 
 
 def _choice(
@@ -180,15 +180,15 @@ class NothingTold(UserWarning):
     """A run in which nothing is violated, and which is not clean for all that; the message says why."""
 
 
-def _warned(finished: Run, outcome: Outcome) -> Run:
+def _warned(finished: Run, outcome: Outcome, judging: str) -> Run:
     """The run; whoever called the caller is warned where nothing can be told by it."""
-    if not outcome.interrupted and (trouble := nothing_to_tell(finished)):
+    if not outcome.interrupted and (trouble := nothing_to_tell(finished, judging)):
         warnings.warn(f"{trouble}: nothing can be told of the system by {finished.folder}", NothingTold, stacklevel=3)
     return finished
 
 
-def nothing_to_tell(finished: Run) -> str | None:
-    """Why a run that violates nothing is not clean; None where it can be judged by."""
+def nothing_to_tell(finished: Run, judging: str = DEFAULT) -> str | None:
+    """Why a run that violates nothing by a judging is not clean; None where it can be judged by."""
     outcome = finished.outcome
     answered = outcome is None or bool(outcome.statuses.get("ok"))
     if finished.manifest.shard is not None and (answered or not (outcome and outcome.cases)):
@@ -196,9 +196,9 @@ def nothing_to_tell(finished: Run) -> str | None:
     if outcome is not None and not answered:
         why = f"every prediction in {finished.folder} failed" if outcome.statuses else "none could be read"
         return f"not one input was answered: {why}"
-    if not finished.severities().judged:
+    if not finished.severities(judging).judged:
         return "not one pair was judged"
-    why_idle = idle(finished)
+    why_idle = idle(finished, judging=judging)
     return None if why_idle is None else _IDLE[why_idle]
 
 

@@ -17,6 +17,7 @@ from instar.image import Pixels
 from instar.report.boundary_words import boundary_sentences
 from instar.report.findings import findings
 from instar.spelling import Parameter, Scale
+from instar.suites.grid import Grid, suite_of
 from instar.transforms import NotApplicable, TransformationFamily
 from tests.toys import rectangles, write_scenes
 
@@ -251,3 +252,88 @@ def test_a_run_that_searched_nothing_says_so(photos: Path, tmp_path: Path) -> No
         run.boundary()
     with pytest.raises(ValueError, match="probes is 0 or more"):
         instar.boundary(dim, "gamma", photos, out=tmp_path / "other", probes=-1)
+
+
+def fading(pixels: Pixels) -> instar.Detections:
+    """The less sure the darker."""
+    right = rectangles(pixels)
+    return instar.Detections.from_xyxy(right.boxes, right.labels, np.full(len(right.boxes), pixels.max() / 255))
+
+
+def test_limits_by_another_judging_ask_only_what_is_missing(photos: Path, tmp_path: Path) -> None:
+    strict = {"confidence": 0.8, "margin": 0}
+    usual = instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, visual=False)
+    before = usual.run.predictions().height
+    other = instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, visual=False, options=strict)
+    alone = instar.boundary(fading, "gamma", photos, out=tmp_path / "alone", workers=0, visual=False, options=strict)
+    least = ["ray", "case", "status", "limit", "last"]
+    assert other.judging == alone.judging == "confidence=0.8,margin=0"
+    assert other.limits.select(least).equals(alone.limits.select(least))
+    assert not other.limits.select(least).equals(usual.limits.select(least))
+    # what both searches ask is asked once
+    assert before < other.run.predictions().height < before + alone.run.predictions().height - 2 * CASES
+    assert other.run.boundary().limits.select(least).equals(usual.limits.select(least))  # the default is still there
+    assert instar.open_run(tmp_path / "run").boundary(judging=other.judging).curve.equals(alone.curve)
+
+
+def test_an_option_that_is_none_is_said_before_anything_is_predicted(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="unknown judging option 'confidense'; did you mean 'confidence'"):
+        instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, options={"confidense": 0.8})
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ValueError, match="there is no judging option 'landmarks' for this run"):  # but for another kind
+        instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, options={"landmarks": "hands"})
+    assert instar.open_run(tmp_path / "run").predictions().is_empty()
+    instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, options={"confidence": "0.8"})
+
+
+def red_seen(pixels: Pixels) -> instar.Detections:
+    """Finds nothing where the red rectangle is dark: how dark, the size of the green one says."""
+    own = pixels[..., 0][(pixels[..., 1] < 40) & (pixels[..., 2] < 40)]
+    return rectangles(pixels) if own.size and own.max() > 60 + int((pixels[..., 1] > 150).sum()) % 90 else nothing()
+
+
+def test_a_change_of_a_zone_is_searched_as_a_whole_grid_says(photos: Path, tmp_path: Path) -> None:
+    family, zones = "filtered(gamma, red)", "tests.engine.zones:painted"
+    search = instar.boundary(red_seen, family, photos, out=tmp_path / "run", workers=0, zones=zones, visual=False)
+    grid = instar.run(red_seen, suite_of([Grid.of(family)]), photos, out=tmp_path / "grid", workers=0, zones=zones)
+    first = ["ray", "case", "status", "limit", "last"]
+    dark = search.limits.filter(ray="gamma in red above 1")
+    assert dark.select(first).equals(grid.boundary().limits.filter(ray="gamma in red above 1").select(first))
+    assert dark["limit"].n_unique() > 1
+    assert dark["rule"].drop_nulls().str.starts_with("filtered(gamma(").all()
+    assert search.run.predictions().height <= 0.3 * grid.predictions().height
+    none = instar.boundary(red_seen, "filtered(gamma, sky)", photos, out=tmp_path / "none", workers=0, zones=zones)
+    assert set(none.limits["status"]) == {"not applicable"}
+
+
+def test_shards_have_the_limits_of_the_whole(photos: Path, tmp_path: Path) -> None:
+    whole = instar.boundary(dim, "gamma", photos, out=tmp_path / "whole", workers=0, visual=False)
+    parts = [
+        instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0, visual=False, shard=f"{number}/4")
+        for number in (1, 2, 3, 4)
+    ]
+    counts = [part.limits["case"].n_unique() for part in parts]
+    assert counts == [0, 0, 3, 3]
+    merged = instar.merge([part.run.folder for part in parts], out=tmp_path / "run")
+    assert merged.searched  # whose rates are those of no rule, whatever shard comes first
+    assert merged.boundary().limits.sort("ray", "case").equals(whole.limits.sort("ray", "case"))
+    assert merged.boundary().curve.equals(whole.curve)
+    again = instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0, visual=False)
+    assert again.run.outcome is not None
+    assert again.run.outcome.fresh == 0
+
+
+def test_where_no_probe_is_left_it_is_said(photos: Path, tmp_path: Path) -> None:
+    """Of few levels bisection takes all that a search may: an island is missed, and the reader knows that it may be."""
+    few = instar.boundary(blind_spot, "brightness(add=0)", photos, out=tmp_path / "run", workers=0, steps=8)
+    assert few.limits["held_beyond"].sum() == 0
+    words = sentences_of(few.run)
+    ways = "brightness multiply below 1 (6 of 6 cases); brightness multiply above 1 (6 of 6 cases)"
+    assert f"Whether the response is monotone is not known for {ways}" in words
+    assert (
+        "bisection alone asks a case about up to 8 of 16 levels: with the source and the unchanged input 56\xa0%"
+        in words
+    )
+    more = instar.boundary(blind_spot, "brightness(add=0)", photos, out=tmp_path / "run", workers=0, steps=8, probes=8)
+    assert "is not known" not in sentences_of(more.run)
+    assert more.limits["held_beyond"].sum() == CASES

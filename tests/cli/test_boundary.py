@@ -77,6 +77,42 @@ def test_whatever_looks_at_runs_looks_at_a_search(typed: Type, searched: Path, t
     assert set(printed) == {"median", "curve", "limits"}
 
 
+def test_a_plan_says_what_is_asked_at_the_most_and_writes_nothing(
+    typed: Type, photos: Path, searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = typed("boundary", SYSTEM, "gamma", photos, "--plan", "--workers", 0)
+    assert plan.code == 0, plan.stderr
+    assert "at most 4 cases × 22 predictions = 88: the source and 21 of 81 follow-ups of the grid (26 %)" in plan.words
+    assert "ms each in one worker" in plan.words
+    assert "is left" not in plan.words
+    half = typed("boundary", SYSTEM, "gamma", photos, "--plan", "--shard", "1/2", "--json")
+    assert json.loads(half.stdout)["estimate"]["rows"] % 22 == 0
+    assert json.loads(half.stdout)["estimate"]["rows"] < 88
+    assert not list(tmp_path.iterdir())
+    again = typed("boundary", SYSTEM, "gamma", photos, "--plan", "--out", searched, "--workers", 0)
+    assert "by what the run folder holds already, nothing is left to ask" in again.words
+    more = json.loads(
+        typed("boundary", SYSTEM, "gamma", photos, "--plan", "--out", searched, "--probes", 4, "--json").stdout
+    )["estimate"]
+    asked = typed("boundary", SYSTEM, "gamma", photos, "--out", searched, "--workers", 0, "--probes", 4, "--json")
+    assert 0 < json.loads(asked.stdout)["fresh"] <= more["rows"] - more["done"]
+
+
+def test_another_judging_is_searched_and_looked_at(typed: Type, photos: Path, tmp_path: Path) -> None:
+    command = ("boundary", "tests.analysis.test_boundary:fading", "gamma", photos, "--out", tmp_path, "--workers", 0)
+    usual = typed(*command)
+    other = typed(*command, "--set", "confidence=0.8", "--set", "margin=0", "--pictures", tmp_path / "pictures")
+    assert other.code == 0, other.stderr
+    assert f"instar tables {tmp_path} --judging confidence=0.8,margin=0" in other.words
+    words = next(line for line in other.stdout.splitlines() if line.startswith("gamma above 1: half of 4"))
+    assert words not in usual.stdout
+    assert words in typed("tables", tmp_path, "--judging", "confidence=0.8,margin=0").stdout
+    wrong = typed(*command, "--set", "confidence")
+    assert wrong.code == 2
+    assert "it is written NAME=VALUE" in wrong.words
+
+
 def test_no_policy_is_held_against_its_rates(typed: Type, searched: Path, tmp_path: Path) -> None:
     policy = tmp_path / "instar.toml"
     policy.write_text('[[limit]]\nof = "any rule"\nrate = 1\n')
@@ -108,6 +144,8 @@ def test_a_frontier_has_a_figure(typed: Type, photos: Path, tmp_path: Path) -> N
         (("boundary", SYSTEM, "gamma", "nowhere"), "--out"),
         (("boundary", SYSTEM, "gamma", "nowhere", "--out", "run", "--steps", "2"), "--steps"),
         (("boundary", SYSTEM, "gamma", "nowhere", "--out", "run", "--retry", "all"), "--retry"),
+        (("boundary", SYSTEM, "gamma", ".", "--plan", "--set", "landmark=hands"), "did you mean 'landmarks'?"),
+        (("boundary", SYSTEM, "gamma", ".", "--out", "run", "--shard", "3/2"), "there is no shard 3/2"),
     ],
 )
 def test_wrong_use_is_said_in_a_line(

@@ -171,6 +171,15 @@ def awaited(what: Any, seconds: float = 60.0) -> bool:
     return bool(what())
 
 
+def test_limits_that_a_cluster_finds_are_those_of_this_machine(cluster: Any, tmp_path: Path) -> None:
+    """Round after round: what is asked next depends on the answers so far."""
+    photos, dim = write_scenes(tmp_path / "photos", 3), "tests.analysis.test_boundary:dim"
+    here = instar.boundary(dim, "gamma", photos, out=tmp_path / "here", workers=0, steps=8, visual=False)
+    nodes = instar.boundary(dim, "gamma", photos, out=tmp_path / "nodes", steps=8, visual=False, **on(cluster))
+    assert nodes.limits.sort("ray", "case").equals(here.limits.sort("ray", "case"))
+    assert nodes.run.predictions().height == here.run.predictions().height
+
+
 def test_a_driver_that_is_killed_leaves_nobody_behind_and_its_run_goes_on(cluster: Any, tmp_path: Path) -> None:
     """Nor does it say anything on the terminal that is Ray's."""
     photos = write_scenes(tmp_path / "photos", 20)

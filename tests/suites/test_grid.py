@@ -82,6 +82,32 @@ def test_a_frontier_has_both_axes_and_rays_between_them() -> None:
     assert grid.rays[0].levels[0].rule.id == "gamma(0.562)"  # an axis leaves the other family out
 
 
+@pytest.mark.parametrize(
+    ("family", "way", "level"),
+    [
+        ("filtered(gamma, skin)", "gamma in skin above 1", "filtered(gamma(10), skin)"),
+        ("filtered(zone=hair, inner=blur)", "blur sigma in hair above 0", "filtered(blur(32), hair)"),
+        ("filtered(jpeg(50) | gamma, skin)", "gamma in skin above 1", "filtered(jpeg(50) | gamma(10), skin)"),
+        ("mirror(h) | filtered(noise, hair)", "noise sigma in hair above 0", "mirror(h) | filtered(noise(160), hair)"),
+        ("gamma(0.5, hair) | blur", "blur sigma above 0", "filtered(gamma(0.5), hair) | blur(32)"),
+    ],
+)
+def test_a_family_inside_a_zone_or_a_composition_is_searched(family: str, way: str, level: str) -> None:
+    grid = Grid.of(family, steps=4)
+    assert (grid.rays[-1].name, grid.rays[-1].levels[-1].rule.id) == (way, level)
+    (again,) = grids_of([grid.name])
+    assert [one.id for one in again.rules] == [one.id for one in grid.rules]
+
+
+def test_a_frontier_may_lie_in_a_zone_and_across_zones() -> None:
+    within = Grid.of("filtered(gamma | blur, skin)", steps=4)
+    assert within.rays[2].levels[0].rule.id == "filtered(blur(2), skin)"  # what stays neutral is left out
+    assert within.rays[-1].levels[-1].rule.id == "filtered(gamma(10) | blur(32), skin)"
+    across = Grid.of("filtered(gamma, skin) | filtered(gamma, hair)", steps=4)
+    assert across.rays[0].levels[0].rule.id == "filtered(gamma(0.562), skin)"
+    assert len({ray.name for ray in across.rays}) == len(across.rays) == 8
+
+
 def test_a_run_spells_a_search_so_that_it_is_found_again() -> None:
     for family in ("gamma", "gamma | rotation", "brightness(add=0)", "blur => accuracy"):
         grid = Grid.of(family, steps=8, rays=2)
@@ -108,6 +134,12 @@ def test_families_of_others_are_searched_where_they_say_how(monkeypatch: pytest.
         ("mirror", r"mirror cannot be searched: .* Of the same kind \(spatial\) can be searched: .*rotation"),
         ("greyscale", r"Of the same kind \(colour\) can be searched: colour_wheel; others:"),
         ("gama", "did you mean 'gamma'"),
+        ("filtered(gama, skin)", "did you mean 'gamma'"),
+        ("filtered(greyscale, skin)", "greyscale cannot be searched"),
+        ("filtered(gamma(2), skin)", "gamma is given, and nothing is left to search"),
+        ("filtered(gamma)", "filtered needs zone"),
+        ("filtered(gamma, skin, 3)", "filtered takes 2 parameters"),
+        ("filtered(rotation, skin)", "filtered takes photometric transformations"),
         ("gamma(2)", "gamma is given, and nothing is left to search"),
         ("motion", r"motion needs direction, .*motion\(direction=0\)"),
         ("gamma | rotation | blur", "a frontier is of two families, and 3 are open"),

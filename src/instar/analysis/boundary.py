@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from instar.analysis.limits import BROKEN, HELD, UNKNOWN, Bound, States, bound_rays, next_levels, states_of
+from instar.analysis.limits import BROKEN, HELD, UNKNOWN, Bound, States, bisected, bound_rays, next_levels, states_of
 from instar.analysis.run import Run
 from instar.engine import DEFAULT
 from instar.stats import Survival, survival
@@ -37,6 +37,7 @@ _LIMITS: dict[str, type[pl.DataType]] = {
     "asked": pl.Int64,
     "held_beyond": pl.Boolean,
     "broken_below": pl.Boolean,
+    "probes": pl.Int64,
     "visual_change": pl.Float64,
 }
 _CURVE: dict[str, type[pl.DataType]] = {
@@ -63,8 +64,9 @@ class Boundary:
     turned; `second` that of the other one in a frontier), with `last` the largest level that held below it;
     *unbroken* up to the far end; *lost*, unbroken as far as it was judged; *broken before*, violated with no change at
     all; or it counts nowhere: *not judged*, *not applicable*, *unfinished*. `held_beyond` says that a larger change
-    held again, `broken_below` that bisection alone would have missed the limit. `visual_change` is that of the
-    follow-up at the limit, of an unbroken one at `last`.
+    held again, `broken_below` that bisection alone would have missed the limit; both can be seen only where levels were
+    asked beside bisection, which `probes` counts: it is null where no other level is left. `visual_change` is that of
+    the follow-up at the limit, of an unbroken one at `last`.
 
     `curve` has the share of cases that have not broken up to each level, `median` a row per ray: counts, and the level
     at which half of the cases (and other shares) have broken, ∞ where the far end is not enough.
@@ -78,6 +80,7 @@ class Boundary:
     questions: int
     every: int
     """How many follow-ups a grid of the same levels has, and `questions` were asked: of the cases that are judged."""
+    judging: str = DEFAULT
 
     def of(self, grids: Sequence[Grid]) -> Boundary:
         """The same of some grids alone."""
@@ -143,6 +146,7 @@ def boundary_of(run: Run, *, threshold: float | None = None, judging: str = DEFA
         pl.DataFrame(medians, infer_schema_length=None),
         int((states[:, judged] != UNKNOWN).sum()),
         states[:, judged].size,
+        judging,
     )
 
 
@@ -162,22 +166,16 @@ def _limit(case: str, states: States, bound: Bound) -> Row:
         row |= {"last_rule": bound.rules[last]} | _values(bound, last, "last", "last_second")
     if next_levels(levels, 0):
         return row | {"status": "unfinished"}
+    seen = set[int]()
+    _, high = bisected(levels, -1, len(levels), seen)  # where bisection alone would have ended
+    row["probes"] = row["asked"] - len(seen) if len(seen) < len(levels) else None
     if first is not None:
         row |= {"status": "broken", "rule": bound.rules[first], "level": first + 1}
         row |= _values(bound, first, "limit", "second")
-        return row | {"held_beyond": bool((unbroken > first).any()), "broken_below": _missed(levels, first)}
+        return row | {"held_beyond": bool((unbroken > first).any()), "broken_below": high > first}
     if last is None:
         return row | {"status": "not applicable"}
     return row | {"status": "unbroken" if last + 1 == len(levels) else "lost", "level": last + 1}
-
-
-def _missed(levels: States, first: int) -> bool:
-    """Whether bisection alone would have ended above the first broken level."""
-    low, high = -1, len(levels)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if levels[middle] == HELD else (low, middle)
-    return high > first
 
 
 def _values(bound: Bound, level: int, *names: str) -> Row:
@@ -217,6 +215,7 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
         **_seen(counted),
         "held_beyond": sum(row["held_beyond"] for row in limits),
         "broken_below": sum(row["broken_below"] for row in limits),
+        "unprobed": sum(row["probes"] == 0 and row["status"] in ("broken", "unbroken") for row in limits),
         "asked": sum(row["asked"] for row in limits),
         "every": len(bound.rules) * len(limits),
     }

@@ -39,7 +39,7 @@ def judge(run: RunArgument, choices: Choices = None, threshold: SummaryThreshold
     from instar.report.listings import show_options
 
     opened = open_run(run)
-    name = opened.judge(**parsed_options(opened.store, _texts(choices or ())))
+    name = opened.judge(**parsed_options(opened.store, option_texts(choices or ())))
     if as_json:
         options = [option.json() for option in judging_options(opened.store, name)]
         print_json({**run_json(opened, threshold=threshold, judging=name), "options": options})
@@ -51,7 +51,8 @@ def judge(run: RunArgument, choices: Choices = None, threshold: SummaryThreshold
         show_options(console, judging_options(opened.store, name))
 
 
-def _texts(choices: Sequence[str]) -> dict[str, str]:
+def option_texts(choices: Sequence[str]) -> dict[str, str]:
+    """The options that were set, by name."""
     texts: dict[str, str] = {}
     for choice in choices:
         name, sign, text = choice.partition("=")

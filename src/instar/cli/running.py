@@ -162,7 +162,7 @@ def run(
     from instar import api
     from instar.report.listings import show_plan
 
-    _refuse(retry, out, plan)
+    refuse(retry, out, plan)
     providers = Providers(zones=zones, objects=objects, pool=pool, trust=trust)
     if out is None or plan:
         place, what = None if fresh else out, (system, suite, dataset)
@@ -181,7 +181,8 @@ def run(
     print_outcome(finished, threshold, as_json)
 
 
-def _refuse(retry: str | None, out: Path | None, plan: bool) -> None:
+def refuse(retry: str | None, out: Path | None, plan: bool) -> None:
+    """Raise where a run is asked for that cannot be."""
     if retry not in (None, "failed"):
         raise typer.BadParameter(f"{retry!r}; allowed is: failed", param_hint="--retry")
     if out is None and not plan:

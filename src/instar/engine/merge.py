@@ -224,6 +224,7 @@ def _merged(manifests: Sequence[Manifest]) -> Manifest:
         datasets=datasets,
         code={file: digest for manifest in manifests for file, digest in manifest.code.items()},
         name=next((manifest.name for manifest in manifests if manifest.name), ""),
+        until=next((manifest.until for manifest in manifests if manifest.until), None),  # a shard may have no cases
         shard=None,
         absent=_absent(manifests),
     )

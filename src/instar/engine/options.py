@@ -53,8 +53,8 @@ def judging_options(store: Store, judging: str = DEFAULT) -> list[JudgingOption]
     ]
 
 
-def parsed_options(store: Store, texts: Mapping[str, str]) -> dict[str, Value]:
-    """The values that texts spell, by the options of the run's relations."""
+def parsed_options(store: Store, texts: Mapping[str, object]) -> dict[str, Value]:
+    """The values that texts spell, by the options of the run's relations. One that is no text is itself."""
     options = judging_options(store)
     known = {option.parameter.name: option.parameter for option in options}
     for name in texts:
@@ -67,9 +67,9 @@ def parsed_options(store: Store, texts: Mapping[str, str]) -> dict[str, Value]:
     return {name: known[name].check(_value(known[name], text), "judging") for name, text in texts.items()}
 
 
-def _value(parameter: Parameter, text: str) -> Value:
+def _value(parameter: Parameter, text: object) -> object:
     """A text as the parameter's kind reads it; what it cannot read stays text, which the parameter then refuses."""
-    if parameter.kind in ("text", "choice", "bool"):
+    if not isinstance(text, str) or parameter.kind in ("text", "choice", "bool"):
         return text
     try:
         return dict(parse_call(f"judging(value={text})").kwargs)["value"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from instar.analysis.boundary import Boundary
+from instar.analysis.limits import MOST_PERCENT, bisections
 from instar.engine import DEFAULT
 from instar.report.limits import limit_words
 from instar.report.tables import Table
@@ -74,6 +75,8 @@ def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, ju
             f"Not monotone: some broken cases hold again at a larger change. {ways}. A limit is the smallest change "
             "that was seen to break the answer, and a smaller one may have been missed there; more probes look closer."
         )
+    yield from _unprobed(rows)
+    yield from filter(None, map(_short_grid, boundary.grids))
     limits = limit_words(boundary.run, threshold=threshold, judging=judging)
     share = percent(boundary.questions / boundary.every if boundary.every else 0.0)
     yield (
@@ -108,6 +111,30 @@ def _probed(row: Row) -> str:
     return f", {row['broken_below']:,} of them found by a probe below" if row["broken_below"] else ""
 
 
+def _unprobed(rows: Sequence[Row]) -> Iterator[str]:
+    """Ways on which no level was asked beside bisection, though there are others."""
+    if unseen := [row for row in rows if row["unprobed"]]:
+        ways = "; ".join(f"{row['ray']} ({of_total(row['unprobed'], row['cases'], 'case')})" for row in unseen)
+        yield (
+            f"Whether the response is monotone is not known for {ways}: only the levels of bisection were asked there. "
+            "A smaller change may break the answer, too, and a larger one may not; a search that is told how many "
+            "probes to make looks there."
+        )
+
+
+def _short_grid(grid: Grid) -> str | None:
+    """Why a search of so few levels takes more of them than others do; None where it does not."""
+    counts = [len(ray.levels) for ray in grid.rays]
+    most, every = 2 + sum(map(bisections, counts)), 2 + sum(counts)
+    if 100 * most <= MOST_PERCENT * every:
+        return None
+    return (
+        f"{grid.family}: its levels are few, and bisection alone asks a case about up to "
+        f"{of_total(most - 2, every - 2, 'level')}: with the source and the unchanged input {percent(most / every)} of "
+        "the predictions of the grid."
+    )
+
+
 _LEFT = {"not_judged": "not judged", "not_applicable": "not applicable", "unfinished": "unfinished"}
 
 
@@ -117,6 +144,8 @@ def _ray_words(row: Row) -> str:
     if not cases:
         why = ", ".join(f"{row[key]:,} {words}" for key, words in _LEFT.items() if row[key]) or "no case was read"
         return f"{name}: no case has a limit ({why})."
+    if cases == 1 and row["unbroken"]:
+        return f"{name}: the one case does not break up to the far end."
     if math.isinf(row["median_level"]):
         broken = row["broken"] + row["broken_before"]
         return (

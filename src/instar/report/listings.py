@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from instar.analysis.limits import LimitPlan
 from instar.datasets import datasets
 from instar.engine import Estimate, JudgingOption, Outcome
 from instar.numerics import Numerics, lines, rows
 from instar.relations import Relation, relations
 from instar.report.panels import TaskTables
 from instar.report.tables import show_tables
-from instar.report.words import count_of, duration, listed, of_total, statuses_text, violated_from
+from instar.report.words import count_of, duration, listed, of_total, percent, statuses_text, violated_from
 from instar.spelling import REQUIRED, Parameter, spell_value
 from instar.suites import suites
 from instar.systems import models, systems
@@ -167,6 +168,28 @@ def show_plan(console: Console, cost: Estimate) -> None:
     if cost.done:
         there = "is" if cost.done == 1 else "are"
         console.print(f"{cost.done:,} {there} in the run folder already", highlight=False)
+    _show_seconds(console, cost)
+
+
+def show_limit_plan(console: Console, plan: LimitPlan) -> None:
+    """How many predictions a search for limits takes at the most, and how long they would take."""
+    cost = plan.estimate
+    console.print(
+        f"at most {count_of(cost.cases, 'case')} × {count_of(cost.keys, 'prediction')} = {cost.rows:,}: the source and "
+        f"{of_total(cost.follow_ups, plan.every, 'follow-up')} of the grid "
+        f"({percent(cost.follow_ups / plan.every)}), with all draws and repeats; a response that is not monotone may "
+        "take more",
+        highlight=False,
+    )
+    if cost.done:
+        left = cost.rows - cost.done
+        words = f"at most {left:,} {'is' if left == 1 else 'are'} left" if left else "nothing is left to ask"
+        console.print(f"by what the run folder holds already, {words}", highlight=False)
+    _show_seconds(console, cost)
+
+
+def _show_seconds(console: Console, cost: Estimate) -> None:
+    """How long predictions would take, and what became of those that were timed."""
     if cost.seconds is None or cost.seconds_per_row is None:
         console.print(f"no estimate: none of {count_of(cost.timed, 'timed case')} could be predicted")
     else:

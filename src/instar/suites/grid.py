@@ -11,7 +11,7 @@ from itertools import product
 
 from instar.registry import Lookup, NotLoaded, known_object, loaded_object
 from instar.relations import Rule, named_rule, rule
-from instar.spelling import REQUIRED, Call, Parameter, Scale, Value, bind, parse_call, parse_chain, spell
+from instar.spelling import REQUIRED, Call, Parameter, Scale, Value, bind, parse_call, parse_chain, spell, spell_value
 from instar.suites.suite import Suite, joined
 from instar.transforms import TransformationFamily, called_family, chain, families
 from instar.transforms.family import UnloadedFamily
@@ -109,7 +109,8 @@ class Grid:
             raise ValueError(f"{family!r} is a list of levels; a search makes its levels itself: give the family alone")
         made = rule if lookup is loaded_object else named_rule
         relation_text = f" => {spell_call(relation)}" if relation else ""
-        open_steps = _open_steps(chains[0], lookup)
+        calls = [_opened(call, lookup) for call in chains[0]]
+        open_steps = _open_steps(calls, lookup)
         identity = made(f"identity{relation_text}")
         if identity.relation is not None and identity.relation.relation.over == "cases":
             raise ValueError(
@@ -120,8 +121,8 @@ class Grid:
         rays_made = []
         for steered, axes, ends, slant in ways:
             levels = tuple(
-                Level(values, made(f"{chain(calls, lookup).id}{relation_text}"))
-                for values, calls in _levels(chains[0], steered, ends, slant, steps)
+                Level(values, made(f"{chain(turned, lookup).id}{relation_text}"))
+                for values, turned in _levels(calls, steered, ends, slant, steps)
             )
             if levels:
                 rays_made.append(Ray(axes, ends, slant, levels))
@@ -168,8 +169,6 @@ def is_search(suite: str) -> bool:
 
 def spell_call(call: Call) -> str:
     """A call as it is written."""
-    from instar.spelling import spell_value
-
     return spell_value(call)
 
 
@@ -178,12 +177,14 @@ def spell_call(call: Call) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A step of a chain with parameters to be searched, and those that it keeps."""
+    """A step with parameters to be searched, and those that it keeps. `path` is its place in the chain; inside another
+    step that step's place comes before it, and `within` says what that step does besides (`skin`)."""
 
-    place: int
+    path: tuple[int, ...]
     family: TransformationFamily
     fixed: Mapping[str, Value]
     searched: tuple[Parameter, ...]
+    within: str
 
 
 _Way = tuple[tuple[tuple[_Open, Parameter], ...], tuple[Axis, ...], tuple[float | None, ...], tuple[float, ...]]
@@ -193,20 +194,41 @@ def _searchable(family: TransformationFamily) -> list[Parameter]:
     return [one for one in family.parameters if one.ordered and one.scale is not None]
 
 
+def _family(call: Call, lookup: Lookup) -> TransformationFamily:
+    family = called_family(call, lookup)
+    if isinstance(family, UnloadedFamily):
+        raise NotLoaded(family.help)
+    return family
+
+
+def _values(call: Call, family: TransformationFamily) -> dict[str, Value]:
+    """What a call gives, by name."""
+    return dict(zip((one.name for one in family.parameters), call.args, strict=False)) | dict(call.kwargs)
+
+
+def _opened(call: Call, lookup: Lookup) -> Call:
+    """A call that has transformations inside it with all values by name, these as chains; any other as it is."""
+    family = _family(call, lookup)
+    inside = [one for one in family.parameters if one.kind == "transformation"]
+    if not inside:
+        return call
+    if len(call.args) > len(family.parameters):
+        bind(call, family.parameters, what="transformation")  # which says how many there are
+    values = _values(call, family)
+    for one in inside:
+        if one.name in values:
+            chained = one.check(values[one.name], f"transformation {call.name}")
+            values[one.name] = tuple(_opened(step, lookup) for step in chained)  # type: ignore[union-attr, arg-type]
+    return Call(call.name, (), tuple(values.items()))
+
+
+def _is_chain(value: Value) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(one, Call) for one in value)
+
+
 def _open_steps(calls: Sequence[Call], lookup: Lookup) -> list[_Open]:
     """The steps that have a parameter to search; the error that says what can be searched where none has."""
-    open_steps = []
-    for place, call in enumerate(calls):
-        family = called_family(call, lookup)
-        if isinstance(family, UnloadedFamily):
-            raise NotLoaded(family.help)
-        names = [one.name for one in family.parameters]
-        fixed = dict(zip(names, call.args, strict=False)) | dict(call.kwargs)
-        searched = tuple(one for one in _searchable(family) if one.name not in fixed)
-        if searched:
-            open_steps.append(_Open(place, family, fixed, searched))
-        elif len(calls) == 1 or any(p.default is REQUIRED and p.name not in fixed for p in family.parameters):
-            raise ValueError(_unsearchable(family, fixed))
+    open_steps = list(_open_in(calls, lookup))
     if not open_steps:
         spelled = " | ".join(spell_call(call) for call in calls)
         raise ValueError(f"{spelled}: every value is given, and none is left to search; leave one out: gamma")
@@ -215,6 +237,25 @@ def _open_steps(calls: Sequence[Call], lookup: Lookup) -> list[_Open]:
             f"a frontier is of two families, and {len(open_steps)} are open; give the values of the others"
         )
     return open_steps
+
+
+def _open_in(
+    calls: Sequence[Call], lookup: Lookup, path: tuple[int, ...] = (), within: str = "", *, alone: bool = True
+) -> Iterator[_Open]:
+    """The open steps of a chain and of what stands inside its steps. A step that is `alone` must be open."""
+    for place, call in enumerate(calls):
+        family = _family(call, lookup)
+        fixed, here, only = _values(call, family), (*path, place), alone and len(calls) == 1
+        searched = tuple(one for one in _searchable(family) if one.name not in fixed)
+        inside = [value for value in fixed.values() if _is_chain(value)]
+        if searched:
+            yield _Open(here, family, fixed, searched, within)
+        for chained in inside:
+            beside = " ".join(spell_value(value) for value in fixed.values() if value is not chained)
+            yield from _open_in(chained, lookup, here, beside or family.name, alone=only)  # type: ignore[arg-type]
+        missing = any(p.default is REQUIRED and p.name not in fixed for p in family.parameters)
+        if not searched and not inside and (only or missing):
+            raise ValueError(_unsearchable(family, fixed))
 
 
 def _unsearchable(family: TransformationFamily, fixed: Mapping[str, Value]) -> str:
@@ -248,7 +289,7 @@ def _ends(parameter: Parameter) -> list[float]:
 def _axis(step: _Open, parameter: Parameter) -> Axis:
     own = _scale(parameter)
     name = parameter.name if parameter.name == step.family.name else f"{step.family.name} {parameter.name}"
-    return Axis(name, own.neutral, own.steps)
+    return Axis(f"{name} in {step.within}" if step.within else name, own.neutral, own.steps)
 
 
 def _one_family(step: _Open) -> Iterator[_Way]:
@@ -302,11 +343,30 @@ def _levels(
             continue
         before = values
         turned = {
-            step.place: None if value == _scale(parameter).neutral else _call(step, parameter, value)
+            step.path: None if value == _scale(parameter).neutral else _call(step, parameter, value)
             for (step, parameter), value in zip(steered, values, strict=True)
         }
-        made = (turned.get(place, call) for place, call in enumerate(calls))
-        yield values, tuple(call for call in made if call is not None)
+        yield values, tuple(_turned(calls, turned))
+
+
+def _turned(
+    calls: Sequence[Call], turned: Mapping[tuple[int, ...], Call | None], path: tuple[int, ...] = ()
+) -> Iterator[Call]:
+    """A chain with some of its steps, or of those inside them, replaced. What is left with nothing inside goes too."""
+    for place, call in enumerate(calls):
+        here = (*path, place)
+        if here in turned:
+            if (step := turned[here]) is not None:
+                yield step
+        elif any(other[: len(here)] == here for other in turned):
+            values = tuple(
+                (name, tuple(_turned(value, turned, here)) if _is_chain(value) else value)  # type: ignore[arg-type]
+                for name, value in call.kwargs
+            )
+            if all(value != () for _, value in values):
+                yield Call(call.name, (), values)
+        else:
+            yield call
 
 
 def _rounded(parameter: Parameter, end: float, share: float) -> float:
