@@ -30,7 +30,6 @@ from instar.report.section import counted_kinds
 from instar.report.sentences import Finding
 from instar.report.words import severity_text
 from instar.store import Manifest, Row, Store
-from instar.suites.grid import PANEL
 
 Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
@@ -234,11 +233,6 @@ class Index:
         except Exception as error:  # what a task remarks is code of others, and all else can be shown
             log.exception("%s: the findings failed", self.run.folder)
             return [Finding(f"The findings cannot be listed: {type(error).__name__}: {error}", True)]
-
-    @property
-    def limits_searched(self) -> bool:
-        """Whether the run has levels that were searched for limits."""
-        return PANEL in self.manifest.panels
 
     def limits(self, threshold: float | None = None, wait: float | None = None) -> Boundary | ValueError | None:
         """The limits of the cases, or why there are none to be shown; None where that takes longer, as above."""

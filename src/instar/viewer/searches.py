@@ -18,7 +18,7 @@ from instar.report.combinations import combinations_panel
 from instar.report.panels import PanelContent
 from instar.report.tables import Table
 from instar.store import Row
-from instar.suites.grid import Grid
+from instar.suites.grid import PANEL, Grid
 from instar.viewer import charts
 from instar.viewer.index import Index
 from instar.viewer.pages import SHARED, Viewer, known_rule, verdict_of
@@ -57,8 +57,8 @@ def combinations_shown(index: Index, filters: Filters) -> list[PanelShown]:
     best = found_combinations(index.run)
     known = {rule.name: rule.id for rule in index.rules}
     links = {}
-    for row, found in enumerate(best.select("name", "shrunk").iter_rows()):
-        for column, name in ((0, found[0]), (_SHRUNK, found[1])):
+    for row, names in enumerate(best.select("name", "shrunk").iter_rows()):
+        for column, name in zip((0, _SHRUNK), names, strict=True):
             if name in known:
                 links[row, column] = address("/gallery", replace(filters, rule=known[name], status=VIOLATED).query())
     return [
@@ -74,9 +74,14 @@ _SHRUNK = 5
 # --- limits ----------------------------------------------------------------------------------------
 
 
+def _searched(index: Index) -> bool:
+    """Whether the run has levels that were searched for limits."""
+    return PANEL in index.manifest.panels
+
+
 def limits_shown(index: Index, filters: Filters) -> list[PanelShown]:
     """The section of a search for limits, whose rows lead to the cases of each way; none of another run."""
-    if not index.limits_searched:
+    if not _searched(index):
         return []
     boundary = index.limits(filters.threshold, PATIENCE)
     if not isinstance(boundary, Boundary):
@@ -94,14 +99,14 @@ def _address(filters: Filters, way: int, **more: object) -> str:
 
 def limits_address(index: Index, filters: Filters) -> str:
     """Where the limits of a run's cases are; nowhere for a run that searched none."""
-    return _address(filters, 1) if index.limits_searched else ""
+    return _address(filters, 1) if _searched(index) else ""
 
 
 def limits(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     """The limits of all cases, one way at a time."""
     filters = Filters(**{name: getattr(viewer.filters(query), name) for name in (*SHARED, "page")})
     index = viewer.index(filters)
-    if not index.limits_searched:
+    if not _searched(index):
         raise HTTPException(404, "This run holds no search for limits; `instar boundary` makes one.")
     page: dict[str, object] = {"filters": filters, "index": index, "waiting": True, "notes": []}
     boundary = index.limits(filters.threshold, PATIENCE)
