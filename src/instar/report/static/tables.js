@@ -90,8 +90,11 @@ const tables = (csv) => {
     }
   });
   for (const table of document.querySelectorAll(".table")) {
-    const name = table.dataset.table;
-    for (const head of table.querySelectorAll("thead th")) {
+    const name = table.dataset.table, heads = [...table.querySelectorAll("thead th")];
+    for (const row of table.querySelectorAll("tbody tr")) {
+      [...row.cells].forEach((cell, place) => { if (place) cell.dataset.head = plain(heads[place]); }); // for phones
+    }
+    for (const head of heads) {
       const made = button("", "sort", () => turn(name, head));
       made.append(...head.childNodes);
       head.append(made);

@@ -118,8 +118,13 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
             ],
         ),
         Table(
-            "Which class becomes which, over all rules, most frequent first"
-            + (f": {of_total(MOST_CONFUSIONS, pairs.height, 'change')}" if pairs.height > MOST_CONFUSIONS else ""),
+            "Which class becomes which, and in how many pairs of all rules, most frequent first"
+            + (
+                f". There are {pairs.height:,} combinations of a class and what it becomes, of which the "
+                f"{MOST_CONFUSIONS} most frequent are shown"
+                if pairs.height > MOST_CONFUSIONS
+                else ""
+            ),
             ["from", "to", "pairs"],
             [[*row[:2], f"{row[2]:,}"] for row in pairs.head(MOST_CONFUSIONS).iter_rows()],
         ),

@@ -17,14 +17,16 @@ from instar.tasks.object_relevance.analysis import RELATION, object_table, objec
 from instar.tasks.object_relevance.relations import OUTCOMES, RELATIONS
 
 _UNRELIABLE = (
-    "An inference is unreliable where at least two of three follow-ups break the relation: an object that nothing "
-    "relevant happened to is missing, or incorrectly found; one that was erased persists. An object that is never "
-    "found is neither reliable nor unreliable. An image counts once in each outcome it shows; 'none' are images with "
-    "at least one reliable inference, as in the paper, 'no violation' those without any violation."
+    "The system is unreliable about an object where at least two of three follow-ups go wrong. An object is 'missing' "
+    "where nothing that matters was done to it and it is not found any more, 'incorrect' where it was not found in the "
+    "source and is found now, and 'persists' where it was erased and is found all the same. An object that is found "
+    "neither in the source nor in a follow-up does not count. An image counts once under each of these words that fits "
+    "one of its objects, under 'none' where the system is reliable about at least one of its objects, as in the paper, "
+    "and under 'no violation' where it is reliable about all of them."
 )
 _UNANNOTATED = (
-    "Nothing is annotated: objects are what the system found in the source with a score of at least the confidence "
-    "of the judging."
+    "This dataset has no annotated objects. The objects are what the system itself found in the source, with a score of "
+    "at least the confidence of the judging."
 )
 
 
