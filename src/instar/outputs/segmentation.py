@@ -109,7 +109,8 @@ class Segmentation(OutputDefaults):
 
     @classmethod
     def class_colours(cls, header: Row) -> Mapping[str, tuple[int, int, int]]:
-        return {name: CLASS_COLOURS[n % len(CLASS_COLOURS)] for n, name in enumerate(header["names"])}
+        names = header.get("names", ())  # of a run in which nothing was answered nobody knows them
+        return {name: CLASS_COLOURS[n % len(CLASS_COLOURS)] for n, name in enumerate(names)}
 
     def facts(self) -> Mapping[str, float]:
         return {name: self.share(name) for name in self.names}

@@ -186,8 +186,12 @@ def _places(names: Sequence[str]) -> list[float]:
 
 
 def _by_name(field: str, names: Sequence[str], values: Sequence[object]) -> Spec:
-    scale = {"domain": list(names), "range": list(values)}
-    return {"field": field, "type": "nominal", "sort": list(names), "scale": scale, "legend": None}
+    """A value for each name, without a legend: the one of the colours has the names."""
+    tests = [
+        {"test": f"datum.{field} === {json.dumps(name)}", "value": value}
+        for name, value in zip(names, values, strict=True)
+    ]
+    return {"condition": tests, "value": values[0]}
 
 
 LONG = 20

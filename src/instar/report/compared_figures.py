@@ -52,7 +52,7 @@ def _curves(table: pl.DataFrame, one: Comparison, colour: Spec, runs: Sequence[s
             "mark": {"type": "area", "opacity": 0.13},
             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
         },
-        {"mark": "line", "encoding": {"x": x, "y": y, "color": colour, **apart("run", runs)}},
+        {"mark": {"type": "line"}, "encoding": {"x": x, "y": y, "color": colour, **apart("run", runs)}},
         {"transform": [{"filter": "datum.t === t"}], "mark": THRESHOLD_LINE, "encoding": {"x": x}},
         {
             "mark": {"type": "point", "filled": True, "opacity": 1},

@@ -25,8 +25,8 @@ _UNRELIABLE = (
     "and under 'no violation' where it is reliable about all of them."
 )
 _UNANNOTATED = (
-    "This dataset has no annotated objects. The objects are what the system itself found in the source, with a score of "
-    "at least the confidence of the judging."
+    "This dataset has no annotated objects. The objects are what the system itself found in the source, with a score "
+    "of at least the confidence of the judging."
 )
 
 
@@ -82,13 +82,15 @@ def _table(table: pl.DataFrame, run: Run) -> Table:
         for row in table.iter_rows(named=True)
     ]
     return Table(
-        f"Objects: how many are {every}, how many of the judged ones are found in the source, and by outcome; the "
-        f"share of unreliable ones of the objects found in the source with its 95 % interval, and of all {every} "
-        "ones; images by outcome; of the objects tried, the share that is still found. Tried are the judged objects "
-        "that are found in the source and, where too little is erased to judge any, all that are found there. "
-        "In a row about the others, an object counts once for each other one that was erased",
-        ["change", every, *objects[1:], "unreliable of found", f"of {every}", "images", *shown, "none",
-         "no violation", "tried", "still found"],
+        f"Each row is a change. The columns up to 'of {every}' count objects: all that are {every}; of those that were "
+        "judged, the ones found in the source; and the ones with each outcome. 'unreliable of found' is the share of "
+        "the objects found in the source about which the system is unreliable, with its 95 % interval, and "
+        f"'of {every}' the share of all {every} ones. The columns from 'images' to 'no violation' count images. "
+        "'tried' counts the objects found in the source, also those of which too little is erased to judge them, and "
+        "'still found' is the share of their follow-ups in which they are found. In a row about the others, an object "
+        "counts once for each other object that was erased",
+        ["change", every, *objects[1:], "unreliable of found", f"of {every}", "images",
+         *(f"{name}, images" for name in (*shown, "none")), "no violation", "tried", "still found"],
         rows,
     )  # fmt: skip
 
