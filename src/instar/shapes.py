@@ -16,7 +16,8 @@ class Shape:
     """One thing to draw, in image coordinates.
 
     `xy` holds points (N, 2), line ends (N, 4), boxes (N, 4), the corners of one polygon (N, 2), where a text
-    stands (1, 2), or the box that a heat map covers (1, 4). `colour` is RGB; None leaves it to the renderer. `side` is
+    stands (1, 2), or the box that a heat map covers (1, 4). A polygon may have several rings, holes among them, with a
+    row of NaN between each two. `colour` is RGB; None leaves it to the renderer. `side` is
     the subject's own, of points and lines that have one: left and right are drawn differently, `middle` is neither.
     """
 

@@ -318,10 +318,21 @@ def test_a_table_is_saved_as_the_csv_writer_would(page: Any, poses: Path, tmp_pa
 
 
 def test_wide_tables_scroll_in_their_own_box_and_say_so(page: Any, several: Path) -> None:
-    page.set_viewport_size({"width": 400, "height": 800})
+    page.set_viewport_size({"width": 540, "height": 800})
     opened(page, several)
     table = page.locator("#comparison-poses-differences .table:visible").first
     assert table.locator(".hint").is_visible() and table.locator(".scroll").get_attribute("tabindex") == "0"
     page.set_viewport_size({"width": 1400, "height": 900})
     page.wait_for_function("!document.querySelector('#comparison-poses-differences .table.over')")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1400
+
+
+@pytest.mark.parametrize("head", ["rate", "corrected p"])
+def test_on_a_phone_no_column_of_a_table_lies_off_the_screen(page: Any, poses: Path, several: Path, head: str) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    opened(page, poses if head == "rate" else several)
+    cells = page.locator(f'td[data-head="{head}"]:visible')
+    assert cells.count() > 3
+    for box in (cells.nth(place).bounding_box() for place in range(4)):
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 400
+    assert page.locator(".hint:visible").count() == page.locator(".over > .scroll:has(.chart)").count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
 from instar.relations import Relation, relations, rule
-from instar.report.chart import legend_columns
+from instar.report.chart import legend_columns, whole_names
 from instar.report.lettering import Pixels
 from instar.report.picture import ACCUSED, Annotated, legend, panel_picture, write_png
 from instar.report.rebuild import load_pair, run_legend
@@ -186,3 +187,17 @@ def test_a_legend_below_a_figure_has_as_many_columns_as_there_is_room_for() -> N
     needs = [need for need, _ in steps]
     assert needs == sorted(needs) and needs[0] > 2 * 7 * len("resolution")
     assert legend_columns(["any rule"], 5, (75, 75)) == {"expr": "1"}
+
+
+@pytest.mark.parametrize("beside", [(75, 75), (141, 300)])
+def test_names_in_legends_are_whole_and_fit(beside: tuple[int, int]) -> None:
+    """Long names of runs are not cut, and broken between their words where that is possible."""
+    names = ["yolox", "detector (trained-on-night-and-day-and-rain_v12)", "x" * 130]
+    expression = str(whole_names(names, beside)["labelExpr"])
+    narrow, wide = (json.loads(found) for found in re.findall(r"\{.*?\}", expression))
+    for room, left, lines in ((345, beside[0], narrow), (470, beside[1], wide)):
+        assert list(lines) == names and lines["yolox"] == ["yolox"]
+        for name in names:
+            assert "".join(lines[name]).replace(" ", "") == name.replace(" ", "")
+            assert max(map(len, lines[name])) * 6.6 + 24 <= room - left
+        assert all(line.endswith(("-", "_", "r", ")")) for line in lines[names[1]]), lines[names[1]]

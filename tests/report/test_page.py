@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import polars as pl
 import pytest
@@ -23,8 +24,9 @@ from instar.registry import BrokenPlugin
 from instar.report import write_report
 from instar.report.chart import columns, printed
 from instar.report.compared_figures import comparison
+from instar.report.matrices import covered
 from instar.report.page import Report, make_report, page, script_json
-from instar.report.section import start_of
+from instar.report.section import make_section, start_of
 from instar.spelling import UnknownName
 from instar.store import Store
 from tests.browser.conftest import RULES, wobbly
@@ -327,6 +329,29 @@ def test_the_counts_of_a_single_rule_do_not_lie_over_each_other(poses: instar.Ru
     svg = convert.vegalite_to_svg(printed(rates))
     places = [float(y) for y in re.findall(r'translate\([\d.]+,([\d.]+)\)"[^>]*>\d+/\d+<', svg)]
     assert len(places) == 2 and abs(places[0] - places[1]) >= 11.5, "the height of their letters"
+
+
+def test_equal_curves_of_two_runs_are_both_seen(poses: instar.Run, tmp_path: Path) -> None:
+    convert = module("vl_convert")
+    shutil.copytree(poses.folder, tmp_path / "again")
+    ((_, one, _),) = make_report([poses, instar.open_run(tmp_path / "again")], images=0).comparisons
+    names = one.curves["run"].unique(maintain_order=True).to_list()
+    chart = comparison(one, names)[0]
+    only = {**chart.spec, "layer": [layer for layer in chart.spec["layer"] if layer["mark"]["type"] == "line"]}
+    drawn = convert.vegalite_to_png(printed(replace(chart, spec=only)))
+    pixels = cv2.imdecode(np.frombuffer(drawn, np.uint8), cv2.IMREAD_COLOR)[:300, :, ::-1].astype(int)
+    blue, orange = (int((abs(pixels - colour).max(-1) < 12).sum()) for colour in ((0, 114, 178), (213, 94, 0)))
+    assert min(blue, orange) > 0.2 * max(blue, orange)
+
+
+def test_the_matrix_of_families_has_a_head_over_its_numbers_of_cases(
+    poses: instar.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("instar.report.section.MANY", 1)
+    section = make_section(poses, "poses")
+    assert section.by_family
+    svg = module("vl_convert").vegalite_to_svg(printed(covered(section)))
+    assert ">cases<" in svg
 
 
 def test_matrices_have_room_for_their_numbers(made: Report) -> None:

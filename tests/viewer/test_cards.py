@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from instar.relations.marks import MarkedPair, Segment
 from instar.viewer.app import _ENVIRONMENT
 
 
@@ -16,3 +19,10 @@ def test_no_kind_of_violation_stands_beside_kept(severity: float, kind: str, sho
     card = {"judged": True, "severity": severity, "unit": "IoU lost", "limit": 0.3, "kind": kind}
     words = state({**card, "violated": severity >= 0.3, "source_score": None, "follow_up_score": None})
     assert (f">{kind}</span>" in words) is shown
+
+
+def test_both_captions_say_which_image_they_are_of() -> None:
+    """A card on the page of a case shows the follow-up alone, above the captions of both."""
+    marked = _ENVIRONMENT.get_template("parts.html").module.marked  # type: ignore[attr-defined]
+    words = marked(MarkedPair((Segment("a dog"),), (Segment("a cat"),), ()))
+    assert re.findall(r"[\w-]+:", re.sub("<[^>]*>", " ", words)) == ["source:", "follow-up:"]

@@ -121,6 +121,11 @@ class Output(Protocol):
         ...
 
     @classmethod
+    def class_colours(cls, header: Row) -> Mapping[str, tuple[int, int, int]]:
+        """The colour in which each class is drawn, by name; nothing for a kind whose colours do not tell classes."""
+        ...
+
+    @classmethod
     def stored_bytes(cls, header: Row) -> pl.Expr:
         """About how many bytes a stored output has, from columns that are quick to read."""
         ...
@@ -186,6 +191,10 @@ class OutputDefaults:
     @classmethod
     def subjects(cls, rows: pl.DataFrame, header: Row) -> pl.DataFrame | None:
         return None
+
+    @classmethod
+    def class_colours(cls, header: Row) -> Mapping[str, tuple[int, int, int]]:
+        return {}
 
     @classmethod
     def stored_bytes(cls, header: Row) -> pl.Expr:

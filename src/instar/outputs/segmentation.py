@@ -24,6 +24,14 @@ from instar.warp import Size, Warp
 Cells = npt.NDArray[np.uint8]
 UNKNOWN = 255
 """The class of a cell of which nobody knows what it shows: it was carried in from outside the image."""
+# fmt: off
+CLASS_COLOURS = (
+    (0, 114, 178), (213, 94, 0), (160, 215, 130), (204, 121, 167), (86, 180, 233), (210, 210, 214), (136, 34, 85),
+    (68, 50, 160), (120, 70, 20),
+)
+# fmt: on
+"""The colours of classes in their order, again from the first where there are more: told apart with any colour vision,
+from each other and from the yellow of what a verdict is about."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,27 +95,22 @@ class Segmentation(OutputDefaults):
         return carried_cells(self.cells, self.warp.then(other.warp.inverse))
 
     def shapes(self, target: str | None = None) -> list[Shape]:
-        """The outlines of every class, or of the target's alone, with their names.
-
-        What surrounds everything else is named and has no outline: it would tint the whole picture.
-        """
+        """The outlines of every class in its colour, or of the target's alone, with their names."""
         shapes: list[Shape] = []
-        whole = self.cells.shape[::-1]
-        for number, name in enumerate(self.names):
+        for name, colour in self.class_colours(self.header()).items():
             if target not in (None, "whole", name):
                 continue
-            mask = (self.cells == number).astype(np.uint8)
-            outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-            large = [outline for outline in outlines if len(outline) > 2]
-            shapes += [
-                Shape("polygon", self.warp.points(outline.reshape(-1, 2) + 0.5))
-                for outline in large
-                if cv2.boundingRect(outline)[2:] != whole
-            ]
-            if large:
-                widest = max(large, key=len).reshape(-1, 2)
-                shapes.append(Shape("text", self.warp.points(widest[[0]] + 0.5), name))
+            rings = _rings((self.cells == self.names.index(name)).astype(np.uint8))
+            if rings:
+                xy = np.concatenate([each for ring in rings for each in (_GAP, ring)][1:])
+                shapes.append(Shape("polygon", self.warp.points(xy), name, colour))
+                shapes.append(Shape("text", self.warp.points(max(rings, key=len)[[0]]), name, colour))
         return shapes
+
+    @classmethod
+    def class_colours(cls, header: Row) -> Mapping[str, tuple[int, int, int]]:
+        names = header.get("names", ())  # of a run in which nothing was answered nobody knows them
+        return {name: CLASS_COLOURS[n % len(CLASS_COLOURS)] for n, name in enumerate(names)}
 
     def facts(self) -> Mapping[str, float]:
         return {name: self.share(name) for name in self.names}
@@ -149,6 +152,15 @@ class Segmentation(OutputDefaults):
         if answer.warp.target == input.size:
             return answer
         return cls.from_classes(answer.cells, answer.names, size=input.size)
+
+
+_GAP = np.full((1, 2), np.nan)
+
+
+def _rings(mask: Cells) -> list[npt.NDArray[np.float64]]:
+    """The outlines of what is in a mask, and of its holes."""
+    outlines, _ = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
+    return [outline.reshape(-1, 2) + 0.5 for outline in outlines if len(outline) > 2]
 
 
 def _of_zones(zones: Zones) -> Segmentation:

@@ -27,6 +27,8 @@ ROW, AXES = 21, 52
 """Pixels of a row, and of what is around the rows."""
 NARROW = 470
 """A figure with less room than this is read on a phone."""
+PHONE = 345
+"""Pixels that a figure has there."""
 PAGE_FONT = "system-ui, -apple-system, Segoe UI, sans-serif"
 FILE_FONT = "Liberation Sans, Arial, DejaVu Sans, sans-serif"
 
@@ -134,9 +136,62 @@ THRESHOLD_LINE: Spec = {"type": "rule", "color": "var(--ink)", "strokeDash": [2,
 """The current threshold across curves: in the colour of no series."""
 
 
-def folded(letters: int) -> str:
-    """Vega's words for a label in lines of so many letters, for names without spaces to break at."""
-    return f"split(replace(datum.label, regexp('(.{{{letters}}})(?=.)', 'g'), '$1¶'), '¶')"
+def whole_names(names: Sequence[str], beside: tuple[int, int] = (75, 75), **more: object) -> Spec:
+    """A legend below a figure in which every name is read whole, in as many lines as it needs.
+
+    `beside`: pixels left of where it begins, on a phone and elsewhere.
+    """
+    rooms = zip((PHONE, NARROW), beside, strict=True)
+    letters = [(room - left - _ENTRY) // _LETTER for room, left in rooms]
+    narrow, wide = ({name: _name_lines(name, room) for name in names} for room in letters)
+    return {
+        "title": None,
+        "orient": "bottom",
+        "labelLimit": 0,
+        "labelExpr": f"({by_width(narrow, wide)['expr']})[datum.label]",
+        "columns": 1 if max(map(len, names)) > 22 else by_width(1, 3),
+        **more,
+    }
+
+
+def _name_lines(name: str, letters: int) -> list[str]:
+    """A name in lines of at most so many letters, broken between its words where that is possible.
+
+    >>> _name_lines("detector (trained-on-night-and-day)", 24)
+    ['detector (trained-on-', 'night-and-day)']
+    """
+    lines = [""]
+    for word in re.findall(r"[^\s\-_/(,:]*[\s\-_/(,:]?", name):
+        for piece in textwrap.wrap(word, letters, drop_whitespace=False):
+            fits = len(lines[-1]) + len(piece.rstrip()) <= letters
+            lines[-1:] = [lines[-1] + piece] if fits else [lines[-1], piece]
+    return [line.strip() for line in lines]
+
+
+def apart(field: str, names: Sequence[str]) -> Spec:
+    """Channels of curves that may be equal: each is thinner than those below it, and dashed, so that all are seen."""
+    widths = [round(5.6 - 3.6 * place, 1) for place in _places(names)]
+    dashes = [[1, 0], *([6 + n % 3, 4 + n % 3] for n in range(1, len(names)))]
+    return {"strokeWidth": _by_name(field, names, widths), "strokeDash": _by_name(field, names, dashes)}
+
+
+def smaller(field: str, names: Sequence[str], most: int = 90) -> Spec:
+    """Sizes of points that may be equal: each is smaller than those below it."""
+    return _by_name(field, names, [round(most - 0.75 * most * place) for place in _places(names)])
+
+
+def _places(names: Sequence[str]) -> list[float]:
+    """From 0 for the first name to 1 for the last."""
+    return [n / max(1, len(names) - 1) for n in range(len(names))]
+
+
+def _by_name(field: str, names: Sequence[str], values: Sequence[object]) -> Spec:
+    """A value for each name, without a legend: the one of the colours has the names."""
+    tests = [
+        {"test": f"datum.{field} === {json.dumps(name)}", "value": value}
+        for name, value in zip(names, values, strict=True)
+    ]
+    return {"condition": tests, "value": values[0]}
 
 
 LONG = 20
@@ -155,6 +210,14 @@ NAME_LABELS: Spec = {
     },
 }
 """Names of rules: on a phone in two lines, so that they are read whole."""
+
+
+def name_room(names: pl.Series) -> tuple[int, int]:
+    """Pixels that names beside rows take, on a phone and elsewhere."""
+    longest = int(names.str.len_chars().max() or 0)  # type: ignore[arg-type]
+    return 20 + round(5.5 * min(longest, LONG + 2)), 20 + min(280, 7 * longest)
+
+
 PERCENT_AXIS = {"format": ".0%", "tickCount": 5, "labelFlush": False}
 
 

@@ -11,23 +11,22 @@ from instar.report.chart import (
     THRESHOLD_LINE,
     Chart,
     Spec,
-    by_width,
+    apart,
     counts,
     dot_layers,
     drawn,
-    folded,
     index_axis,
     labelled,
+    name_room,
     name_rows,
     rate_tooltip,
     share_axis,
+    smaller,
+    whole_names,
 )
 from instar.report.compared import Comparison, common_words, judged_words
-from instar.report.figures import FAMILY_COLOURS, larger_at_t
+from instar.report.figures import FAMILY_COLOURS
 from instar.report.section import MANY
-
-_LEGEND_LETTERS = 28
-"""Letters of a run's name that a line of a legend has room for, on a phone and beside long names of rules."""
 
 
 def comparison(one: Comparison, runs: Sequence[str]) -> list[Chart]:
@@ -37,20 +36,14 @@ def comparison(one: Comparison, runs: Sequence[str]) -> list[Chart]:
         "type": "nominal",
         "sort": list(runs),
         "scale": {"domain": list(runs), "range": [f"var(--{name})" for name in FAMILY_COLOURS[: len(runs)]]},
-        "legend": {
-            "title": None,
-            "orient": "bottom",
-            "labelLimit": 0,
-            "labelExpr": folded(_LEGEND_LETTERS),
-            "columns": 1 if max(map(len, runs)) > 22 else by_width(1, 3),
-        },
     }
-    return [_curves(one.curves, one, colour), _rates(one.rates, one, colour, runs)]
+    return [_curves(one.curves, one, colour, runs), _rates(one.rates, one, colour, runs)]
 
 
-def _curves(table: pl.DataFrame, one: Comparison, colour: Spec) -> Chart:
+def _curves(table: pl.DataFrame, one: Comparison, colour: Spec, runs: Sequence[str]) -> Chart:
     section = one.section
     x, y = index_axis(section), share_axis("cases that violate at least one rule")
+    colour = {**colour, "legend": whole_names(runs, symbolType="stroke")}
     tips = rate_tooltip(("run", "run"), ("threshold", "threshold"))
     rated = counts(labelled(table, section))
     shown = rated.select("run", "t", "threshold", "rate", "low", "high", "count", "interval")
@@ -59,11 +52,11 @@ def _curves(table: pl.DataFrame, one: Comparison, colour: Spec) -> Chart:
             "mark": {"type": "area", "opacity": 0.13},
             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
         },
-        {"mark": {"type": "line", "strokeWidth": 2.6}, "encoding": {"x": x, "y": y, "color": colour}},
+        {"mark": {"type": "line"}, "encoding": {"x": x, "y": y, "color": colour, **apart("run", runs)}},
         {"transform": [{"filter": "datum.t === t"}], "mark": THRESHOLD_LINE, "encoding": {"x": x}},
         {
             "mark": {"type": "point", "filled": True, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips, "size": larger_at_t(110, 36)},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips, "size": smaller("run", runs)},
         },
     ]
     return Chart(
@@ -83,6 +76,7 @@ def _rates(table: pl.DataFrame, one: Comparison, colour: Spec, runs: Sequence[st
     shown = counts(table).select("run", "name", "t", "order", "rate", "low", "high", "count", "interval")
     height = min(rules, MANY) * (8 + 15 * len(runs))
     tips = rate_tooltip(("name", "rule"), ("run", "run"))
+    colour = {**colour, "legend": whole_names(runs, name_room(table["name"]))}
     # each rule has as much room as every other, be it one or many
     rows = {**name_rows(), "scale": {"paddingInner": 0.2, "paddingOuter": 0.1}}
     layers = dot_layers(rows, colour, "cases that violate the rule", tips)

@@ -98,13 +98,14 @@ def draw(
             _boxes(canvas, boxes[np.isfinite(boxes).all(1)], style, paint, unit)
         else:
             points = warp.points(xy.reshape(-1, 2))
+            if shape.form == "polygon":
+                _polygon(canvas, points, style, paint, unit)
+                continue
             points = points[np.isfinite(points).all(1)]
             if not len(points):
                 continue
             if shape.form == "points":
                 _points(canvas, points, style, paint, unit, square=shape.side == "right")
-            elif shape.form == "polygon":
-                _polygon(canvas, points, style, paint, unit)
             else:
                 _label(canvas, shape.text, points[0], style, paint, unit)
 
@@ -191,7 +192,9 @@ def _boxes(canvas: Pixels, boxes: Floats, style: Style, colour: Colour, unit: fl
 
 
 def _polygon(canvas: Pixels, corners: Floats, style: Style, colour: Colour, unit: float) -> None:
-    places = [_fixed(corners)]
+    gaps = np.flatnonzero(np.isnan(corners).all(1))
+    rings = [ring[np.isfinite(ring).all(1)] for ring in np.split(corners, gaps)]
+    places = [_fixed(ring) for ring in rings if len(ring)]
     if style == "filled" and len(corners) > 2:
         tinted = canvas.copy()
         cv2.fillPoly(tinted, places, colour, cv2.LINE_AA, _SHIFT)

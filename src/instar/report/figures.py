@@ -9,7 +9,6 @@ import polars as pl
 from instar.analysis import ANY
 from instar.report.chart import (
     AXES,
-    LONG,
     ROW,
     THRESHOLD_LINE,
     Chart,
@@ -20,6 +19,7 @@ from instar.report.chart import (
     index_axis,
     labelled,
     legend_columns,
+    name_room,
     name_rows,
     rate_axis,
     rate_tooltip,
@@ -159,8 +159,7 @@ def rates(section: Section) -> Chart:
     )
     shown = min(section.rules, MANY)
     tips = rate_tooltip(("name", "rule"), ("words", "in words"), ("family", "family"))
-    longest = int(table["name"].str.len_chars().max() or 0)  # type: ignore[arg-type]
-    colour = _family_colour(colours, table["legend"].unique().to_list(), longest)
+    colour = _family_colour(colours, table["legend"].unique().to_list(), name_room(table["name"]))
     layers = dot_layers(name_rows(), colour, "cases that violate the rule", tips)
     for layer in layers:  # the noise has a table of its own, and another filter
         layer["transform"] = [{"filter": f"datum.t === t && datum.order < {MANY}"}, *layer.get("transform", [])]
@@ -179,12 +178,11 @@ def rates(section: Section) -> Chart:
     return Chart("rates", "Violation rate per rule", caption, spec, tables, ROW * shown + AXES + 50)
 
 
-def _family_colour(colours: Mapping[str, str], present: Sequence[str], longest: int) -> Spec:
-    """A colour per family, with a legend below names of so many letters; one colour where there is one family."""
+def _family_colour(colours: Mapping[str, str], present: Sequence[str], beside: tuple[int, int]) -> Spec:
+    """A colour per family, with a legend below names of so many pixels; one colour where there is one family."""
     if len(present) < 2:
         return {"value": "var(--blue)"}
     scale = _colour_scale(colours, present)
-    beside = 20 + round(5.5 * min(longest, LONG + 2)), 20 + min(280, 7 * longest)
     return {
         "field": "legend",
         "type": "nominal",

@@ -240,7 +240,7 @@ def covered(section: Section) -> Chart:
 def _coverage_table(section: Section) -> pl.DataFrame:
     places = section.at(section.start)["name"].to_list()
     if section.by_family:
-        there = section.curves.filter(t=section.start)
+        there = section.curves.filter((pl.col("t") == section.start) & pl.col("group").is_in(list(section.families)))
         places = there.sort("rate", descending=True, nulls_last=True, maintain_order=True)["group"].to_list()
     order = {name: number for number, name in enumerate(places)}
     own = section.coverage.filter(pl.col("of") == pl.col("by")).select("of", "t", n="violated")

@@ -130,10 +130,18 @@ def panel_picture(
 def _drawn(panel: Annotated, scale: float, colour: Colour) -> Pixels:
     warp = scaling(panel.image, scale)
     canvas = scaled(panel.image, warp)
+    sides: tuple[tuple[Sequence[Shape], Style, Colour], ...]
+    sides = (panel.expected, "hollow", WHITE), (panel.actual, "filled", colour)
     for words in (False, True):  # lines of one side never cross out the words of the other
-        draw(canvas, [s for s in panel.expected if (s.form == "text") == words], warp, "hollow", WHITE)
-        draw(canvas, [s for s in panel.actual if (s.form == "text") == words], warp, "filled", colour)
-    draw(canvas, [s for s in panel.accused if s.form != "text"], warp, "filled", ACCUSED, THICK * line_width(canvas))
+        for shapes, style, paint in sides:
+            for shape in shapes:
+                if (shape.form == "text") == words:
+                    draw(canvas, [shape], warp, style, shape.colour or paint)
+        if not words:  # around a class, whose own colour inside the yellow must not cover
+            around = [s for s in panel.accused if s.form == "polygon"]
+            draw(canvas, around, warp, "hollow", ACCUSED, 0.6 * line_width(canvas))
+    lines = [s for s in panel.accused if s.form not in ("text", "polygon")]
+    draw(canvas, lines, warp, "filled", ACCUSED, THICK * line_width(canvas))
     draw(canvas, [s for s in panel.accused if s.form == "text"], warp, "filled", ACCUSED)
     draw(canvas, panel.own, warp, "filled", None)
     draw(canvas, panel.names, warp, "hollow", None)
@@ -180,18 +188,27 @@ class LegendEntry:
         return data_address(self.swatch, "png")
 
 
-def legend(source: Annotated, follow_up: Annotated | None) -> list[LegendEntry]:
+def legend(
+    source: Annotated, follow_up: Annotated | None, classes: Mapping[str, Colour] | None = None
+) -> list[LegendEntry]:
     """What is drawn on a pair, or on a source alone, in the order in which a legend has it; nothing where nothing is.
 
-    A side that has nothing to show says so.
+    A side that has nothing to show says so. `classes` are those that have colours on a page of many pairs, where they
+    are more than this pair's.
     """
     alone = follow_up is None
     follow_up = follow_up or Annotated(source.image, (), ())
     drawn = [*source.actual, *follow_up.actual, *follow_up.expected]
     if not any(map(_shown, drawn)):
         return []
+    panels = {"source": source} if alone else {"source": source, "follow-up": follow_up}
+    coloured = {shape.text: shape.colour for shape in drawn if shape.form == "polygon" and shape.colour}
     if any(shape.side is not None for shape in drawn):
-        entries = _sided({"source": source} if alone else {"source": source, "follow-up": follow_up})
+        entries = _alike(panels, (*_LEFT, *_RIGHT), None)
+        entries.append(LegendEntry(_swatch(_LEFT, "filled", None), "left: blue, round"))
+        entries.append(LegendEntry(_swatch(_RIGHT, "filled", None), "right: orange, square"))
+    elif coloured:
+        entries = [*_alike(panels, _SAMPLES["polygon"], FAINT), *_classes(classes or coloured)]
     else:
         form = next(
             (form for form in _SAMPLES if any(shape.form == form and _shown(shape) for shape in drawn)), "lines"
@@ -232,15 +249,21 @@ def box_entry(words: str, style: Style, colour: Colour) -> LegendEntry:
     return LegendEntry(_swatch(_SAMPLES["boxes"], style, colour), words)
 
 
-def _sided(panels: Mapping[str, Annotated]) -> list[LegendEntry]:
-    """The legend of skeletons, where colours are sides and both answers look alike."""
+def _alike(panels: Mapping[str, Annotated], sample: Sequence[Shape], colour: Colour | None) -> list[LegendEntry]:
+    """The legend where colours are those of sides or classes, and both answers look alike."""
     silent = [f"none to the {name}" for name, panel in panels.items() if not any(map(_shown, panel.actual))]
-    entries = [LegendEntry(_swatch((*_LEFT, *_RIGHT), "filled", None), ", ".join(["answer", *silent]))]
+    entries = [LegendEntry(_swatch(sample, "filled", colour), ", ".join(["answer", *silent]))]
     if any(panel.expected for panel in panels.values()):
-        entries.append(LegendEntry(_swatch((*_LEFT, *_RIGHT), "hollow", None), "expected of the follow-up"))
-    entries.append(LegendEntry(_swatch(_LEFT, "filled", None), "left: blue, round"))
-    entries.append(LegendEntry(_swatch(_RIGHT, "filled", None), "right: orange, square"))
+        entries.append(LegendEntry(_swatch(sample, "hollow", colour), "expected of the follow-up"))
     return entries
+
+
+def _classes(colours: Mapping[str, Colour]) -> list[LegendEntry]:
+    """Which class has which colour; of more classes than there are colours only that they have one each."""
+    sample = _SAMPLES["polygon"]
+    if len(set(colours.values())) < len(colours):
+        return [LegendEntry(_swatch(sample, "filled", FAINT), "each class in one colour, with its name")]
+    return [LegendEntry(_swatch(sample, "filled", colour), name) for name, colour in colours.items()]
 
 
 def draws_nothing(shapes: Sequence[Shape]) -> bool:

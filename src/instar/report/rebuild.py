@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,6 +19,7 @@ from instar.engine import DEFAULT, SOURCE, Need, Provider, make_follow_up, provi
 from instar.files import path_of
 from instar.image import Crop, Image, Unreadable
 from instar.outputs import Output, output_kind
+from instar.outputs.sides import other_side
 from instar.relations import Relation, Row, named_rule, own_equivariance
 from instar.remote import Address, address_in, bucket_and_key, joined
 from instar.report.picture import ACCUSED, Annotated, LegendEntry, draws_nothing, legend, pair_picture, write_png
@@ -158,13 +159,14 @@ def run_legend(
     relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
     shown = [] if alone else [one for name, one in relations.items() if relation in (None, name)]
     expects, accuses = any(one.mapping for one in shown), any(not one.own_needs for one in shown)
+    colours = _class_colours(run.manifest)
     for case in run.cases()["case"].head(_LOOKED_AT):
         with suppress(*CannotDraw):
             source, answer = _source(run, case, judging, dataset)
             shapes = answer.shapes() if answer else []
-            several = bool(accuses and answer and len(answer.marks()) > 1)
+            several = bool(accuses and answer and (colours or len(answer.marks()) > 1))
             panel = replace(_annotated(source, shapes, shapes if expects else ()), accused=shapes if several else ())
-            if entries := legend(panel, None if alone else panel):
+            if entries := legend(panel, None if alone else panel, colours):
                 return entries
     return []
 
@@ -200,6 +202,10 @@ def load_pair(
     left, right = replace(left, silent=is_silent(first, second)), replace(right, silent=is_silent(second, first))
     if target == WHOLE and verdict["severity"]:
         right = _accusing(right, second, verdict.get("follow_up_score"), _boxes(carried), fresh=True)
+    if verdict["severity"] and (worst := verdict.get("worst")) in _class_colours(manifest):
+        names = manifest.header["names"]
+        left = replace(left, accused=first.shapes(other_side(worst, names) if change.warp.mirrors else worst))
+        right = replace(right, accused=second.shapes(worst) or (carried.shapes(worst) if carried else ()))
     number = (target or "").partition("/")[0]
     if number.isdecimal() and int(number) < len(marks):
         places = marks[int(number)].places
@@ -217,6 +223,11 @@ def load_pair(
         _facts(verdict, name, relation, relation.unit_under(options), run.thresholds(threshold)[verdict["rule"]]),
         tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),
     )
+
+
+def _class_colours(manifest: Manifest) -> Mapping[str, tuple[int, int, int]]:
+    """The colours in which the answers of a run have classes, by name."""
+    return output_kind(manifest.system.kind).class_colours(manifest.header)
 
 
 def _accusing(

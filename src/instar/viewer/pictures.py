@@ -16,6 +16,7 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT
+from instar.outputs import output_kind
 from instar.report.picture import Annotated, encoded, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
 from instar.store import CASE, NEED, Manifest, Row, Schema, Store
@@ -177,12 +178,23 @@ def _pair_sides(run: Run, case: str, verdict: Row | None, judging: str, dataset:
     reason: str | None = None
     if verdict is not None:
         try:
-            pair = load_pair(run, verdict, judging=judging, dataset=dataset)
+            pair = load_pair(run, {**_worst(run, verdict, judging), **verdict}, judging=judging, dataset=dataset)
             return {"source": pair.source, "follow-up": pair.follow_up}
         except _NOT_DRAWN as error:
             reason = _reason(error)
     source = load_source(run, case, judging=judging, dataset=dataset)
     return {"source": source} if reason is None else {"source": source, "follow-up": reason}
+
+
+def _worst(run: Run, verdict: Row, judging: str) -> Row:
+    """The class that a verdict is about, where classes have colours: the viewer's index does not hold it."""
+    manifest, store = run.manifest, run.store
+    if not output_kind(manifest.system.kind).class_colours(manifest.header):
+        return {}
+    key = ("case", "rule", "target")
+    same = pl.all_horizontal(pl.col(name) == verdict[name] for name in key)
+    rows = store.read(store.verdict_table(judging), dict.fromkeys(key, pl.String), where=same)
+    return {} if rows.is_empty() else {"worst": rows.row(-1, named=True).get("worst")}
 
 
 def _encoded(panel: Annotated, side: Side, width: int) -> Picture:

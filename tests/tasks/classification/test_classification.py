@@ -137,7 +137,7 @@ def test_tables_and_report(images: Path, tmp_path: Path) -> None:
     run("hates_mirrors", images, tmp_path / "run", "mirror(h)+gamma(0.5)")
     printed = CliRunner().invoke(app, ["tables", str(tmp_path / "run")])
     assert printed.exit_code == 0, printed.output
-    assert "near ties among" in printed.output and "mirror(h)" in printed.output
+    assert "no near ties" in printed.output and "mirror(h)" in printed.output
     written = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--out", str(tmp_path / "report.html")])
     assert written.exit_code == 0, written.output
     page = (tmp_path / "report.html").read_text("utf-8")
@@ -191,15 +191,25 @@ def test_names_that_do_not_fit_are_told(tmp_path: Path) -> None:
         loaded.predict([instar.Image(painted(0))], [0])
 
 
-def test_the_table_of_classes_says_how_many_of_them_it_shows(images: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("most", "left_out"),
+    [
+        (20, ""),
+        (2, ". There are 5 combinations of a class and what it becomes, of which the most frequent 2 are shown"),
+    ],
+)
+def test_the_table_of_classes_says_how_many_of_them_it_shows(
+    most: int, left_out: str, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Twenty of nineteen cannot be shown: where all are there, none is left out."""
+    monkeypatch.setattr("instar.tasks.classification.panel.MOST_CONFUSIONS", most)
     tested = run("hates_mirrors", images, tmp_path / "run", "mirror(h)")
     tables = PANELS["classes"].tables
     assert tables is not None
     content = tables([tested], "default", 0.05)
     assert content is not None
     captions = [table.caption for table in content.tables if table.caption.startswith("Which class becomes which")]
-    assert captions == ["Which class becomes which, over all rules, most frequent first"]
+    assert captions == [f"Which class becomes which, and in how many pairs of all rules, most frequent first{left_out}"]
 
 
 @pytest.mark.parametrize("suite", ["labels", "segmentation"])

@@ -18,6 +18,7 @@ def test_tables_and_figures_say_what_was_counted(tmp_path: Path) -> None:
     printed = PANEL.tables([run], "default", 0.05)
     assert printed is not None and printed.frames["objects"].equals(object_table(run))
     (table,) = printed.tables
+    assert len(set(table.heads)) == len(table.heads), "columns of objects and of images are told apart, also in a CSV"
     rows = {row[0]: dict(zip(table.heads[1:8], row[1:8], strict=True)) for row in table.rows}
     assert rows["erase(1)"]["persists"] == "12" and rows["erase(1)"]["unreliable of found"].startswith("100")
     assert rows["erase(1)"]["of annotated"].startswith("100") and "unfound" not in rows["erase(1)"]

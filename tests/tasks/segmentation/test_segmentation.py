@@ -13,8 +13,11 @@ from typer.testing import CliRunner
 
 import instar
 from instar.cli import app
-from instar.outputs.segmentation import Segmentation
+from instar.outputs.segmentation import CLASS_COLOURS, Segmentation
+from instar.report.picture import legend
+from instar.report.rebuild import load_pair, run_legend
 from instar.tasks.segmentation.panel import PANELS, overlaps
+from instar.viewer.pictures import Pictures
 from tests.missing import astronaut, loaded_system
 from tests.tasks.segmentation.segmenters import NAMES, painted, right
 
@@ -55,6 +58,33 @@ def test_a_lost_class_is_named(images: Path, tmp_path: Path) -> None:
     dark = tested.verdicts().filter(rule="gamma(2) => class_overlap")
     assert set(dark["kind"]) == {"lost"} and set(dark["worst"]) == {"red"}
     assert tested.verdicts().filter(rule="gamma(0.5) => class_overlap")["kind"].is_null().all()
+
+
+def test_pictures_say_which_colour_is_which_class_and_mark_the_one_of_the_verdict(images: Path, tmp_path: Path) -> None:
+    tested = run("blind_in_the_dark", images, tmp_path / "run", "gamma(2)+mirror(h)")
+    verdicts = tested.verdicts().sort("case", "rule").to_dicts()
+    lost, kept = (load_pair(tested, each) for each in verdicts[:2])
+    words = [entry.words for entry in legend(lost.source, lost.follow_up)]
+    assert words == ["answer", "expected of the follow-up", *NAMES, "what the verdict is about"]
+    for side in (lost.source, lost.follow_up):  # in the follow-up, where it should be
+        assert {shape.text for shape in side.accused} == {"red"}
+    assert {shape.text: shape.colour for shape in lost.source.actual} == dict(zip(NAMES, CLASS_COLOURS, strict=False))
+    assert not kept.source.accused and not kept.follow_up.accused
+    assert [entry.words for entry in run_legend(tested)] == words, "also of a page of many pairs"
+
+
+def test_a_viewer_marks_the_class_of_a_verdict(images: Path, tmp_path: Path) -> None:
+    """Its index of verdicts does not hold the class."""
+    tested = run("blind_in_the_dark", images, tmp_path / "run", "gamma(2)")
+    verdict = tested.verdicts().row(0, named=True)
+    known = {"draw": 0, **{name: verdict[name] for name in ("case", "rule", "target", "severity")}}
+    shown = [
+        Pictures()
+        .picture(tested.store, tested.manifest, "", case=known["case"], side="source", width=240, verdict=each)
+        .content
+        for each in (known, {**known, "worst": verdict["worst"]}, None)
+    ]
+    assert shown[0] == shown[1] != shown[2]
 
 
 def test_pairs_without_an_overlap_are_counted_beside_the_means_of_the_others(images: Path, tmp_path: Path) -> None:
@@ -111,12 +141,3 @@ def test_a_system_that_finds_zones_is_tested_as_a_segmenter(images: Path, tmp_pa
     assert tested.manifest.system.kind == "segmentation"
     assert [rule.id for rule in tested.bound_rules()] == ["mirror(h) => class_overlap"]
     assert tested.rates()["violated"].sum() == 0 < tested.rates()["judged"].sum()
-
-
-def test_what_surrounds_everything_is_named_and_not_outlined() -> None:
-    cells = np.zeros((20, 30), np.uint8)
-    cells[5:10, 5:15] = 1
-    drawn = Segmentation.from_classes(cells, ("ground", "car")).shapes()
-    assert [shape.text for shape in drawn if shape.form == "text"] == ["ground", "car"]
-    outlines = [shape.xy for shape in drawn if shape.form == "polygon"]
-    assert len(outlines) == 1 and outlines[0].max() < 15

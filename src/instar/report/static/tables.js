@@ -82,16 +82,24 @@ const tables = (csv) => {
     made.addEventListener("click", action);
     return made;
   };
+  const phone = matchMedia("screen and (max-width: 520px)");
   const room = new ResizeObserver((entries) => {
     for (const { target } of entries) {
-      const over = target.scrollWidth > target.clientWidth + 1;
-      target.parentElement.classList.toggle("over", over);
+      const box = target.parentElement;
+      box.classList.remove("cards");
+      const wide = target.scrollWidth > target.clientWidth + 1;
+      const cards = wide && phone.matches && box.matches(".table"), over = wide && !cards;
+      box.classList.toggle("cards", cards);
+      box.classList.toggle("over", over);
       if (over) target.tabIndex = 0; else target.removeAttribute("tabindex");
     }
   });
   for (const table of document.querySelectorAll(".table")) {
-    const name = table.dataset.table;
-    for (const head of table.querySelectorAll("thead th")) {
+    const name = table.dataset.table, heads = [...table.querySelectorAll("thead th")];
+    for (const row of table.querySelectorAll("tbody tr")) {
+      [...row.cells].forEach((cell, place) => { if (!cell.matches(".rule")) cell.dataset.head = plain(heads[place]); }); // for phones
+    }
+    for (const head of heads) {
       const made = button("", "sort", () => turn(name, head));
       made.append(...head.childNodes);
       head.append(made);

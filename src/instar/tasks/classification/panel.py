@@ -101,9 +101,10 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
     changes, pairs, right = class_changes(run, judging=judging), confusions(run, judging=judging), correct(run)
     tables = [
         Table(
-            "Pairs in which another class comes first or one image has none, near ties among them; those of them that "
-            "are beyond the margin of near ties, which alone count as changed, with the 95 % interval of their share; "
-            "and how much of the score was lost, in the median of the pairs whose source names a class",
+            "'first class differs' counts the pairs in which another class comes first, or in which one image alone "
+            "has a class. 'changed beyond the margin' counts those of them that are no near ties. They alone count as "
+            "changed, and 'share' is their share of all pairs, with its 95 % interval. 'median fall' is how much of "
+            "its score the class of the source loses, in the median of the pairs whose source names a class",
             ["rule", "pairs", "first class differs", "changed beyond the margin", "share", "median fall"],
             [
                 [
@@ -118,8 +119,13 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
             ],
         ),
         Table(
-            "Which class becomes which, over all rules, most frequent first"
-            + (f": {of_total(MOST_CONFUSIONS, pairs.height, 'change')}" if pairs.height > MOST_CONFUSIONS else ""),
+            "Which class becomes which, and in how many pairs of all rules, most frequent first"
+            + (
+                f". There are {pairs.height:,} combinations of a class and what it becomes, of which the most frequent "
+                f"{MOST_CONFUSIONS} are shown"
+                if pairs.height > MOST_CONFUSIONS
+                else ""
+            ),
             ["from", "to", "pairs"],
             [[*row[:2], f"{row[2]:,}"] for row in pairs.head(MOST_CONFUSIONS).iter_rows()],
         ),

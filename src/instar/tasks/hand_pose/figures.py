@@ -16,12 +16,15 @@ from instar.report.chart import (
     ROW,
     Chart,
     Spec,
+    apart,
     by_width,
     curve_layers,
     drawn,
     name_rows,
     share_axis,
+    smaller,
     tooltip,
+    whole_names,
 )
 from instar.report.section import Section
 from instar.report.words import interval
@@ -140,8 +143,11 @@ def compared_responses(table: pl.DataFrame, names: Sequence[str]) -> Chart:
     axis: Spec = {"grid": True, "title": "landmarks covered", "values": crucial, "labelFlush": False}
     x = _numbers("n", {"domain": [0, max(table["n"])], "nice": False}, axis)
     colours = dict(zip(names, cycle(_RUNS), strict=False))
-    colour = _colours(list(names), colours.values(), "stroke", labelLimit=400, columns=2)
-    layers = curve_layers(x, share_axis(""), colour, [], size=12)
+    colour = _colours(list(names), colours.values(), "stroke")
+    colour = {**colour, "legend": whole_names(names, symbolType="stroke")}
+    band, line, points = curve_layers(x, share_axis(""), colour, [], size=12, **apart("series", names))
+    points["encoding"]["size"] = smaller("series", names, 36)
+    layers = [band, line, points]
     header: Spec = {"title": None, "labelFontSize": 13, "labelColor": "var(--ink)"}
     facet: Spec = {"field": "measure", "type": "nominal", "sort": list(_RESPONSES.values()), "header": header}
     return Chart(

@@ -9,7 +9,7 @@ import polars as pl
 
 from instar.analysis import Run, coverage, has_comparable_truth, violated_counts
 from instar.outputs.poses import Poses
-from instar.report.chart import Chart, Spec, curve_layers, share_axis
+from instar.report.chart import Chart, Spec, apart, curve_layers, share_axis, smaller, whole_names
 from instar.report.limits import limit_words
 from instar.report.panels import Choice, PaperFigure, Table, TaskTables
 from instar.report.words import count_of, listed, percent, rate_text, threshold_text
@@ -87,15 +87,16 @@ def _curve_chart(frame: pl.DataFrame, names: Sequence[str], unit: str, what: str
         "type": "nominal",
         "sort": list(names),
         "scale": {"domain": list(names), "range": [f"var(--{_COLOURS[n % len(_COLOURS)]})" for n in range(len(names))]},
-        "legend": {"title": None, "orient": "bottom", "labelLimit": 600, "columns": 2},
+        "legend": whole_names(names, symbolType="stroke"),
     }
     x, y = _threshold_axis(unit), share_axis("cases that violate at least one rule")
-    layers = curve_layers(x, y, colour, [], size=40)
+    band, line, points = curve_layers(x, y, colour, [], size=40, **apart("set", names))
+    points["encoding"]["size"] = smaller("set", names)
     return Chart(
         "curves",
         what,
         "For each set of rules the share of cases that violate at least one of them, with 95 % intervals.",
-        {"width": "container", "height": 300, "layer": layers, "data": {"name": "curves"}},
+        {"width": "container", "height": 300, "layer": [band, line, points], "data": {"name": "curves"}},
         {"curves": _labelled(frame)},
         380,
     )

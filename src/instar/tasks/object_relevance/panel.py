@@ -17,14 +17,16 @@ from instar.tasks.object_relevance.analysis import RELATION, object_table, objec
 from instar.tasks.object_relevance.relations import OUTCOMES, RELATIONS
 
 _UNRELIABLE = (
-    "An inference is unreliable where at least two of three follow-ups break the relation: an object that nothing "
-    "relevant happened to is missing, or incorrectly found; one that was erased persists. An object that is never "
-    "found is neither reliable nor unreliable. An image counts once in each outcome it shows; 'none' are images with "
-    "at least one reliable inference, as in the paper, 'no violation' those without any violation."
+    "The system is unreliable about an object where at least two of three follow-ups go wrong. An object is 'missing' "
+    "where nothing that matters was done to it and it is not found any more, 'incorrect' where it was not found in the "
+    "source and is found now, and 'persists' where it was erased and is found all the same. An object that is found "
+    "neither in the source nor in a follow-up does not count. An image counts once under each of these words that fits "
+    "one of its objects, under 'none' where the system is reliable about at least one of its objects, as in the paper, "
+    "and under 'no violation' where it is reliable about all of them."
 )
 _UNANNOTATED = (
-    "Nothing is annotated: objects are what the system found in the source with a score of at least the confidence "
-    "of the judging."
+    "This dataset has no annotated objects. The objects are what the system itself found in the source, with a score "
+    "of at least the confidence of the judging."
 )
 
 
@@ -80,13 +82,15 @@ def _table(table: pl.DataFrame, run: Run) -> Table:
         for row in table.iter_rows(named=True)
     ]
     return Table(
-        f"Objects: how many are {every}, how many of the judged ones are found in the source, and by outcome; the "
-        f"share of unreliable ones of the objects found in the source with its 95 % interval, and of all {every} "
-        "ones; images by outcome; of the objects tried, the share that is still found. Tried are the judged objects "
-        "that are found in the source and, where too little is erased to judge any, all that are found there. "
-        "In a row about the others, an object counts once for each other one that was erased",
-        ["change", every, *objects[1:], "unreliable of found", f"of {every}", "images", *shown, "none",
-         "no violation", "tried", "still found"],
+        f"Each row is a change. The columns up to 'of {every}' count objects: all that are {every}; of those that were "
+        "judged, the ones found in the source; and the ones with each outcome. 'unreliable of found' is the share of "
+        "the objects found in the source about which the system is unreliable, with its 95 % interval, and "
+        f"'of {every}' the share of all {every} ones. The columns from 'images' to 'no violation' count images. "
+        "'tried' counts the objects found in the source, also those of which too little is erased to judge them, and "
+        "'still found' is the share of their follow-ups in which they are found. In a row about the others, an object "
+        "counts once for each other object that was erased",
+        ["change", every, *objects[1:], "unreliable of found", f"of {every}", "images",
+         *(f"{name}, images" for name in (*shown, "none")), "no violation", "tried", "still found"],
         rows,
     )  # fmt: skip
 
