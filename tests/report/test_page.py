@@ -339,7 +339,7 @@ def test_equal_curves_of_two_runs_are_both_seen(poses: instar.Run, tmp_path: Pat
     chart = comparison(one, names)[0]
     only = {**chart.spec, "layer": [layer for layer in chart.spec["layer"] if layer["mark"]["type"] == "line"]}
     drawn = convert.vegalite_to_png(printed(replace(chart, spec=only)))
-    pixels = cv2.imdecode(np.frombuffer(drawn, np.uint8), cv2.IMREAD_COLOR)[:300, :, ::-1].astype(int)
+    pixels = np.asarray(cv2.imdecode(np.frombuffer(drawn, np.uint8), cv2.IMREAD_COLOR))[:300, :, ::-1].astype(int)
     blue, orange = (int((abs(pixels - colour).max(-1) < 12).sum()) for colour in ((0, 114, 178), (213, 94, 0)))
     assert min(blue, orange) > 0.2 * max(blue, orange)
 

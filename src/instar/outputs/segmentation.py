@@ -160,7 +160,7 @@ _GAP = np.full((1, 2), np.nan)
 def _rings(mask: Cells) -> list[npt.NDArray[np.float64]]:
     """The outlines of what is in a mask, and of its holes."""
     outlines, _ = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
-    return [outline.reshape(-1, 2) + 0.5 for outline in outlines if len(outline) > 2]
+    return [outline.reshape(-1, 2).astype(np.float64) + 0.5 for outline in outlines if len(outline) > 2]
 
 
 def _of_zones(zones: Zones) -> Segmentation:

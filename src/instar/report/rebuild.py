@@ -202,7 +202,7 @@ def load_pair(
     left, right = replace(left, silent=is_silent(first, second)), replace(right, silent=is_silent(second, first))
     if target == WHOLE and verdict["severity"]:
         right = _accusing(right, second, verdict.get("follow_up_score"), _boxes(carried), fresh=True)
-    if verdict["severity"] and (worst := verdict.get("worst")) in _class_colours(manifest):
+    if verdict["severity"] and (worst := verdict.get("worst") or "") in _class_colours(manifest):
         names = manifest.header["names"]
         left = replace(left, accused=first.shapes(other_side(worst, names) if change.warp.mirrors else worst))
         right = replace(right, accused=second.shapes(worst) or (carried.shapes(worst) if carried else ()))
