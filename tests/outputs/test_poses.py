@@ -114,7 +114,7 @@ def test_left_and_right_are_drawn_apart() -> None:
         (np.zeros((1, 17, 4)), {}, "2 or 3"),
         (np.full((1, 17, 2), np.inf), {}, "infinite"),
         (np.zeros((1, 17, 2)), {"scores": [1, 1]}, r"scores \(1,\), got"),
-        (np.zeros((1, 17, 2)), {"visibility": [[1]]}, r"visibility has one value for each landmark, \(1, 17\)"),
+        (np.zeros((1, 17, 2)), {"visibility": [[1]]}, r"visibility must be \(1, 17\)"),
         (np.zeros((1, 17, 2)), {"scores": [NAN]}, "not a number"),
     ],
 )
