@@ -42,6 +42,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
     return instar.run(unsure, suite, write_scenes(base / "images", 2), out=base / "run", workers=0)
 
 
+def test_an_answer_that_is_not_sure_enough_is_not_drawn_beside_nothing_found_without_a_word(tmp_path: Path) -> None:
+    def faint(pixels: np.ndarray) -> Detections:
+        sure = rectangles(pixels)
+        return Detections.from_xyxy(sure.boxes, sure.labels, np.full(len(sure.boxes), 0.45))
+
+    suite = instar.Suite("looks", (instar.rule("mirror(h)"),))
+    run = instar.run(faint, suite, write_scenes(tmp_path / "images", 1), out=tmp_path / "run", workers=0)
+    assert "nothing was found in either image; what is drawn is not sure enough to count" in page(make_report([run]))
+
+
 def boxes(shapes: Any) -> int:
     return sum(len(shape.xy.reshape(-1, 4)) for shape in shapes if shape.form == "boxes")
 

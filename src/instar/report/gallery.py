@@ -11,7 +11,7 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT
-from instar.relations import MarkedPair
+from instar.relations import NOTHING_FOUND, MarkedPair
 from instar.report.marks import marked_pairs
 from instar.report.picture import Annotated, data_address, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
@@ -105,7 +105,8 @@ def examples(
             picture, why, draws = panel_address(source, "source"), "", bool(source.actual)
         except CannotDraw as error:
             picture, why, draws = "", str(error), False
-        shown.append(Example(row["case"], row["reason"] or row["status"], picture, why, draws))
+        unsure = "; what is drawn is not sure enough to count" if draws and row["reason"] == NOTHING_FOUND else ""
+        shown.append(Example(row["case"], f"{row['reason'] or row['status']}{unsure}", picture, why, draws))
     return shown
 
 
