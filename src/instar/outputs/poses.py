@@ -66,8 +66,8 @@ class Poses(OutputDefaults):
             )
         if seen.shape != (subjects, count) or sure.shape != (subjects,):
             raise ValueError(
-                f"visibility must be ({subjects}, {count}) and scores ({subjects},), got {seen.shape} and {sure.shape}: "
-                "a landmark has a visibility, and a subject a score"
+                f"visibility must be ({subjects}, {count}) and scores ({subjects},), got {seen.shape} and {sure.shape}"
+                ": a landmark has a visibility, and a subject a score"
             )
         if np.isinf(points).any():
             raise ValueError("a landmark has an infinite coordinate")
