@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 import instar
+from tests.analysis.test_boundary import dim
 from tests.browser.conftest import serving
 from tests.missing import module
 from tests.toys import steady, write_scenes
@@ -239,6 +240,18 @@ def test_a_phone_does_not_scroll_sideways(base: str, page: Any, path: str) -> No
         assert panel.get_attribute("open") is None
         panel.locator("summary").click()
         assert page.locator("#filters [name=rule]").is_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_the_limits_of_a_long_way_fit_on_a_phone(tmp_path: Path, page: Any) -> None:
+    """A level inside a zone is one long word."""
+    photos = write_scenes(tmp_path / "photos", 2, (96, 72))
+    family, zones = "filtered(brightness(add=0), red)", "tests.engine.zones:painted"
+    instar.boundary(dim, family, photos, out=tmp_path / "run", workers=0, zones=zones, steps=8, visual=False)
+    page.set_viewport_size({"width": 400, "height": 800})
+    with serving(tmp_path / "run") as address:
+        page.goto(f"{address}/limits")
+        until(page, "document.querySelector('.limit-row') !== null")
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
