@@ -268,5 +268,6 @@ def test_everything_works_without_script(browser: Any, base: str) -> None:
     assert page.url == f"{base}/gallery?run=poses&threshold=0.01&status=all"
     page.locator(".pages a[rel=next]").click() if page.locator(".pages a[rel=next]").count() else None
     page.locator("[data-card] .open").first.click()
+    page.locator("#shown figure").nth(1).wait_for()  # the address is the new one before the page is there
     assert page.locator("#shown figure").count() == 2
     context.close()
