@@ -266,7 +266,9 @@ def test_resamples_in_which_a_run_has_no_recall_are_left_out(tmp_path: Path) -> 
         return answer(points if number_of(pixels) in (1, 3) else points + 500.0, shown)
 
     systems = {"misses": misses_half, "elsewhere": mostly_elsewhere}
-    runs = {name: hand_counts(ran(system, tmp_path / name, "gamma(0.5) => accuracy")) for name, system in systems.items()}
+    runs = {
+        name: hand_counts(ran(system, tmp_path / name, "gamma(0.5) => accuracy")) for name, system in systems.items()
+    }
     frames = hand_comparison(runs)
     (row,) = frames["differences"].filter(purpose="no missed hands").to_dicts()
     assert (row["best"], row["run"], row["run_value"]) == ("elsewhere", "misses", 0.5)

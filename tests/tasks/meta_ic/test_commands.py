@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> instar.Run:
 
 def test_labels_are_listed_and_written(run: instar.Run, tmp_path: Path) -> None:
     text = printed(captions, "labels", run.folder, "--out", tmp_path / "problems.csv")
-    sentence = "bench, person is left out; 2 of 2 other captions name it, the captioner does in 1 of 1 pairs"
+    sentence = "bench and person are left out; 2 of 2 other captions name them, the captioner does in 1 of 1 pairs"
     assert sentence in unwrapped(text)
     assert "a #2: a <b>park</b>" in text
     assert "1 label of 1 image" in text

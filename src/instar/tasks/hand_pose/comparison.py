@@ -98,7 +98,13 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
         if each.ground != "unlabelled"
     ]
     texts = dict.fromkeys(("purpose", "measure", "group", "best", "run"), pl.String)
-    values = {"best_value": pl.Float64, "run_value": pl.Float64, "cases": pl.Int64, "paired": pl.Boolean, "undefined": pl.Float64}
+    values = {
+        "best_value": pl.Float64,
+        "run_value": pl.Float64,
+        "cases": pl.Int64,
+        "paired": pl.Boolean,
+        "undefined": pl.Float64,
+    }
     return {
         "baselines": _together(baselines_frame, runs),
         "measures": _together(measures_frame, sums),

@@ -12,10 +12,13 @@ from instar.relations import named_rule
 from instar.report.sentences import Finding
 from instar.report.words import count_of, of_total
 from instar.stats import wilson
+from instar.tasks.meta_ic.comparison import BOTH
 from instar.tasks.meta_ic.language import is_english
 from instar.tasks.meta_ic.relations import MEASURES, NOT_ENGLISH, RELATIONS
 
 CAPTION_KINDS = ("misclassification", "omission", "silent", "language", "number")
+_TOGETHER = {"misclassification": BOTH, "omission": BOTH}
+"""The kind of verdicts that show another one as well."""
 UNCHANGED = "identity"
 """The change that changes nothing; `all` leaves it out."""
 _ALIKE = 3
@@ -59,7 +62,10 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
             unjudged=either.any() & ~(either & pl.col("severity").is_not_null()).any(),
             **{name: (of[name] & violated).any() for name in RELATIONS},
             exact=(of["verbatim"] & pl.col("severity").is_not_null()).any(),
-            **{kind: (violated & (pl.col("kind") == kind)).any() for kind in CAPTION_KINDS},
+            **{
+                kind: (violated & pl.col("kind").is_in([kind, _TOGETHER.get(kind, kind)])).any()
+                for kind in CAPTION_KINDS
+            },
         )
     )
     changed = pairs.filter(pl.col("change") != UNCHANGED)

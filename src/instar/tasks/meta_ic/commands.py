@@ -136,14 +136,12 @@ def _captions_of(dataset: str) -> Mapping[str, Sequence[str]]:
 
 def _show_problems(problems: pl.DataFrame, most: int) -> None:
     from instar.report.words import count_of
+    from instar.tasks.meta_ic.labels import left_out_words
 
     console = new_console()
     for row in problems.head(most).iter_rows(named=True):
-        console.print(
-            f"[bold]{row['left_out']}[/] is left out; {row['others']} of {row['of']} other captions name it, "
-            f"the captioner does in {row['seen']} of {row['pairs']} pairs",
-            highlight=False,
-        )
+        for sentence in left_out_words(row):
+            console.print(sentence, markup=False, highlight=False)
         console.print(f"    {row['case']} #{row['number']}: {row['label']}", markup=False, highlight=False)
     shown = f"; the first {most} are shown" if problems.height > most else ""
     count, images = count_of(problems.height, "label"), count_of(problems["case"].n_unique(), "image")

@@ -25,6 +25,8 @@ from instar.tasks.meta_ic.language import (
 PAPER_READERS = {"paper": 60, "paper65": 65}
 """How the code of MetaIC reads captions, by the number of classes that it knows."""
 
+BOTH = "misclassification with omission"
+"""The kind of a pair that shows both."""
 
 Marks = tuple[Mark, ...]
 
@@ -191,7 +193,7 @@ class _Comparison:
         extra = [label for label in surplus if label not in detailed]
         wrong = self._wrong_numbers(vague)
         shared = sorted(self.expected & self.actual.keys() - self.gone)
-        kind = "misclassification" if extra else "omission" if missing else None
+        kind = BOTH if extra and missing else "misclassification" if extra else "omission" if missing else None
         odd = None
         foreign = False
         if reader not in PAPER_READERS:
@@ -275,8 +277,13 @@ class _Comparison:
 
 
 def _to_be(label: str) -> tuple[str, str]:
-    """The verb after the name of a class, today and before: scissors are, a bus is."""
-    return ("are", "were") if counted(1, label).startswith("a pair of ") else ("is", "was")
+    """The verb after the name of a class, today and before."""
+    return ("is", "was") if verb_of(label) == "is" else ("are", "were")
+
+
+def verb_of(label: str) -> str:
+    """The verb after the name of a class: scissors are, a bus is."""
+    return "are" if counted(1, label).startswith("a pair of ") else "is"
 
 
 def _new_words(before: Sequence[Mention], after: Sequence[Mention]) -> list[Mention]:
