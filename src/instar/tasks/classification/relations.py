@@ -23,8 +23,9 @@ MEASURES = {
     "undecided": pl.Boolean,
 }
 """The class that comes first in the source, the one that is expected of the follow-up (`right` of `left` under a
-mirror), the best one of the follow-up, and the scores of the *expected* class in both. `first_class` comes first in the follow-up; `class` is the expected one where the two are as good as equal. `undecided`:
-in both answers nearly every known class is as good as the first, so that nearly any other one would be forgiven."""
+mirror), the best one of the follow-up, and the scores of the *expected* class in both. `first_class` comes first in the
+follow-up; `class` is the expected one where the two are as good as equal. `undecided`: in both answers nearly every
+known class is as good as the first, so that nearly any other one would be forgiven."""
 
 SURE = 0.5
 """A fall is a share of the source's score, or of this one where the source was less sure: it had little to lose."""
