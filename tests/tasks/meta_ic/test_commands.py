@@ -62,6 +62,13 @@ def test_words_as_json_with_a_vocabulary_of_ones_own(tmp_path: Path) -> None:
     assert reading["dismissed"] == reading["wider"] == []
 
 
+def test_a_caption_that_is_not_english_is_said_to_be_none() -> None:
+    """ "objects: none" reads as if it named nothing."""
+    assert "This caption is not English" in printed(captions, "words", "Zwei Hunde auf einer Bank")
+    assert json.loads(printed(captions, "words", "Zwei Hunde auf einer Bank", "--json"))["english"] is False
+    assert "not English" not in printed(captions, "words", "two dogs on a bench")
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> instar.Run:
     return recorded_run(tmp_path)

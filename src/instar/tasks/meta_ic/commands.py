@@ -42,7 +42,7 @@ def words(
 
         instar captions words "a dog on two benches next to a bus stop"
     """
-    from instar.tasks.meta_ic.comparison import vocabulary_of
+    from instar.tasks.meta_ic.comparison import is_foreign, vocabulary_of
     from instar.tasks.meta_ic.language import read_caption
 
     reading = read_caption(caption, vocabulary_of(vocabulary))
@@ -52,9 +52,11 @@ def words(
             name: [{**asdict(mention), "words": caption[mention.start : mention.end]} for mention in mentions]
             for name, mentions in kinds.items()
         }
-        print_json({"caption": caption, "objects": reading.objects, **listed})
+        print_json({"caption": caption, "english": not is_foreign(reading), "objects": reading.objects, **listed})
     else:
         _show_reading(reading)
+        if is_foreign(reading):
+            print("This caption is not English, and only English is read: rules do not judge a pair of such captions.")
 
 
 def _show_reading(reading: Reading) -> None:

@@ -226,19 +226,12 @@ class _Comparison:
         before, after = self.before.text, self.after.text
         if not after.strip():
             return (("silent", "the caption of the follow-up is empty") if before.strip() else None), False
-        english = tuple(is_english(text) or self._names(reading) for text, reading in self._texts())
+        english = tuple(not is_foreign(reading) for reading in (self.before, self.after))
         if english == (True, False):
             return ("language", "the caption of the follow-up is not English, that of the source is"), False
         if english == (False, True) and before.strip():
             return ("language", "the caption of the source is not English, that of the follow-up is"), False
         return None, english == (False, False)
-
-    def _texts(self) -> tuple[tuple[str, Reading], ...]:
-        return (self.before.text, self.before), (self.after.text, self.after)
-
-    def _names(self, reading: Reading) -> bool:
-        """Whether a vocabulary of another language reads it."""
-        return bool(reading.mentions) and not all(label in coco().classes for label in reading.objects)
 
     def _under_one_word(self, absent: list[str]) -> set[str]:
         """Two bikes where there was one: the second may be the inserted motorcycle."""
@@ -274,6 +267,12 @@ class _Comparison:
     def _number_sentences(self, wrong: Mapping[str, str]) -> Iterator[str]:
         for label, number in wrong.items():
             yield f"{label} {_to_be(label)[0]} named as {self.actual[label]} instead of {number}"
+
+
+def is_foreign(reading: Reading) -> bool:
+    """Whether a caption is not English, and no vocabulary of another language reads it."""
+    own = bool(reading.mentions) and not all(label in coco().classes for label in reading.objects)
+    return not (own or is_english(reading.text))
 
 
 def _to_be(label: str) -> tuple[str, str]:
