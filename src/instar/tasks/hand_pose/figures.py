@@ -129,6 +129,7 @@ _RESPONSES = {
     "f1": "F1 of landmarks",
     "hand_precision": "precision of hands",
     "hand_recall": "recall of hands",
+    "hand_f1": "F1 of hands",
 }
 
 
@@ -140,7 +141,7 @@ def compared_responses(table: pl.DataFrame, names: Sequence[str]) -> Chart:
     axis: Spec = {"grid": True, "title": "landmarks covered", "values": crucial, "labelFlush": False}
     x = _numbers("n", {"domain": [0, max(table["n"])], "nice": False}, axis)
     colours = dict(zip(names, cycle(_RUNS), strict=False))
-    colour = _colours(list(names), colours.values(), "stroke", labelLimit=400, columns=2)
+    colour = _colours(list(names), colours.values(), "stroke", labelLimit=400, columns=1)
     layers = curve_layers(x, share_axis(""), colour, [], size=12)
     header: Spec = {"title": None, "labelFontSize": 13, "labelColor": "var(--ink)"}
     facet: Spec = {"field": "measure", "type": "nominal", "sort": list(_RESPONSES.values()), "header": header}
