@@ -169,7 +169,8 @@ def _differences(sums: Mapping[str, Sums], blind: Sequence[str], paired: bool) -
                 (columns,) = interval_columns(better[:, None])
                 known = name, purpose.measure, purpose.group, best, run, float(values[best][0])
                 value = None if np.isnan(own[0]) else float(own[0])
-                differences.append(Difference(*known, value, cases, paired, undefined, **columns))
+                ends = (columns[end] for end in VALUE)
+                differences.append(Difference(*known, value, cases, paired, undefined, *ends))
     return differences
 
 
