@@ -143,6 +143,33 @@ def test_a_pair_that_shows_two_kinds_counts_in_both(tmp_path: Path) -> None:
     assert f"in 1 case {words} (misclassification with omission)" in (tmp_path / "report.html").read_text("utf-8")
 
 
+def test_captioners_stand_side_by_side_on_the_follow_ups_that_all_were_judged_on(tmp_path: Path) -> None:
+    """The second says of one image nothing that can be judged: it leaves both."""
+    says = {
+        "first": {"a": "a cat on a bench", "b": "a dog", "c": "a dog on a bench"},
+        "second": {"a": "a dog on a bench", "b": "a dog on a bench", "c": "un perro en un banco"},
+    }
+    runs = []
+    for name, captions in says.items():
+        source = dict.fromkeys(captions, "a dog on a bench") | ({"c": says[name]["c"]} if name == "second" else {})
+        rows = [
+            {"case": case, "source_caption": source[case], "caption": caption, "added": []}
+            for case, caption in captions.items()
+        ]
+        table = tmp_path / f"{name}.jsonl"
+        table.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        runs.append(instar.import_outputs(table, out=tmp_path / name, follow_up=PASTE, suite=OBJECTS))
+    panel = PANELS["captions"]
+    assert panel.tables is not None and panel.several
+    content = panel.tables(runs, "default", 0.05)
+    assert content is not None
+    (table_of_both,) = content.tables
+    shown = [dict(zip(table_of_both.heads, row, strict=True)) for row in table_of_both.rows]
+    names = ("follow-ups", "objects", "misclassification", "omission")
+    assert [tuple(row[name] for name in names) for row in shown] == [("2", "2", "1", "2"), ("2", "0", "0", "0")]
+    assert any("not English" in note for note in content.after)
+
+
 def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
     panel = PANELS["captions"]
     assert panel.tables is not None
