@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import instar
@@ -34,6 +35,21 @@ def test_a_worse_version_is_called_worse_under_the_rule_that_finds_it(typed: Typ
     assert "better" not in compared.words
     backwards = typed("compare", *reversed(versions))
     assert f"{first} is surely better under 1 of 2 rules" in backwards.words
+
+
+def test_a_run_of_one_answer_is_not_said_to_win(typed: Type, versions: tuple[Path, Path], tmp_path: Path) -> None:
+    def everywhere(pixels: np.ndarray) -> instar.Detections:
+        height, width = pixels.shape[:2]
+        return instar.Detections.from_xyxy([[0, 0, width, height]], ["red"], [0.9])
+
+    rules = "mirror(h)+gamma(0.9)"
+    photos = versions[0].parent / "photos"
+    instar.run(everywhere, rules, photos, out=tmp_path / "alike", workers=0)
+    for pair in ((versions[1], tmp_path / "alike"), (tmp_path / "alike", versions[1])):
+        words = typed("compare", *pair).words
+        first, same, rates = words.index(" against "), words.index("have the same answer"), words.index(" surely ")
+        assert first < same < rates and words.count("have the same answer") == 1
+        assert "better" not in words[: words.index("pairs that got")] and "worse" not in words[:rates]
 
 
 def test_the_same_for_programs_by_target_too(typed: Type, versions: tuple[Path, Path]) -> None:

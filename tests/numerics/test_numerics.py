@@ -243,6 +243,11 @@ QUIET: dict[str, tuple[str, Ranges, str]] = {
     "arccosine of a clip": ("c = Clip(x, neg, one); y = Acos(c)", (-5, 5), ""),
     "by a power of e": ("e = Exp(x); y = Div(one, e)", (-50, 50), ""),
     "sigmoid by hand of small numbers": ("n = Neg(x); e = Exp(n); d = Add(one, e); y = Div(one, d)", (-80, 80), ""),
+    "root of what a mean of numbers from 1 up is above 1": (
+        "m = ReduceMean <axes=[0, 1]> (x); d = Sub(m, one); y = Sqrt(d)",
+        (1, 50),
+        "",
+    ),
     "by a size": ("s = Shape(x); n = Gather(s, nought); f = Cast <to=1> (n); y = Div(x, f)", (0, 255), ""),
 }
 
@@ -319,6 +324,21 @@ def test_ranges_decide(tmp_path: Path) -> None:
     wide = np.zeros((2, 8)), np.tile([[88], [89]], 8)
     assert numerics(path, {"x": wide}).defects[0].high == 89
     assert not numerics(path, {"x": (np.zeros((2, 8)), np.full((2, 8), 88))}).defects
+
+
+def test_what_a_mean_of_whole_ends_can_be_is_what_it_comes_to(tmp_path: Path) -> None:
+    """Rounding keeps order, so that a sum of numbers from 1 up is no less than one of ones; thirds are rounded."""
+    onnx, ort = module("onnx"), module("onnxruntime")
+    rng, path = np.random.default_rng(0), tmp_path / "mean.onnx"
+    for count in (1, 3, 7, 49, 64, 1000, 50_176):
+        saved(path, [onnx.helper.make_node("ReduceMean", ["x"], ["y"], axes=[1])], {"x": (3, count)}, {}, opset=13)
+        session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        low, high = (np.full((3, count), end, np.float32) for end in (1, 3))
+        low[0, 0], high[0, 0] = 2, 5
+        value = tensors(path, {"x": (low, high)})["y"]
+        for x in (low, high, low + (high - low) * (rng.random((3, count)) * 1e-6).astype(np.float32)):
+            inside("ReduceMean", session.run(None, {"x": x})[0], value)
+        assert value.span.low.ravel()[1] == 1 and value.span.high.ravel()[1] == 3
 
 
 # --- weighted sums ---------------------------------------------------------------------------------

@@ -139,8 +139,8 @@ def test_omissions(pool: Path, tmp_path: Path) -> None:
 
 def test_misclassification(pool: Path, tmp_path: Path) -> None:
     run = ran(takes_dogs_for_cats, pool, tmp_path, FAULTS)
-    assert "misclassification" in kinds(run)
-    broken = run.verdicts().filter(pl.col("kind") == "misclassification")
+    assert "misclassification with omission" in kinds(run)
+    broken = run.verdicts().filter(pl.col("kind") == "misclassification with omission")
     assert set(broken["missing"]) == {"dog"} and set(broken["extra"]) == {"cat"}
 
 

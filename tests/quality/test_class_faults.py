@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from rich.console import Console
 
@@ -134,6 +135,25 @@ def test_no_class_is_named_where_all_fare_alike(
 ) -> None:
     fault = FAULTS[name]
     assert run_of(fault.kind, fault.answer, lost, tmp_path).straying_classes().is_empty()
+
+
+def test_a_case_counts_for_the_class_of_its_source(tmp_path: Path) -> None:
+    """Under a mirror the class left is expected where the source has right: such a case has no class left."""
+    left = np.full((40, 60, 3), 60, np.uint8)
+    left[:, :30] = 120
+
+    def place(pixels: np.ndarray) -> Labels:
+        at_left = pixels[:, :30].mean() > pixels[:, 30:].mean()
+        return Labels.from_scores(["left" if at_left and pixels.mean() < 110 else "right", "nothing"], [0.9, 0.1])
+
+    pixels = [left + np.uint8(number) if number < 8 else left[:, ::-1] + np.uint8(number) for number in range(18)]
+    cases = [Case(f"{number:02}", input=Image(np.ascontiguousarray(image))) for number, image in enumerate(pixels)]
+    system = declare(kind="labels")(place)
+    data = Dataset("places", "", lambda: iter(cases))
+    run = instar.run(system, "mirror(h) + gamma(0.5)", data, out=tmp_path / "run", workers=0)
+    assert run.rates().filter(rule="mirror(h) => class_kept")["violated"].item() == 0
+    (row,) = run.straying_classes().filter(pl.col("rule").is_null()).to_dicts()
+    assert (row["class"], row["judged"], row["strayed"], row["others"]) == ("left", 8, 8, 0)
 
 
 def test_a_captioner_that_never_says_dog(tmp_path: Path) -> None:

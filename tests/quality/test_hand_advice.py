@@ -255,6 +255,30 @@ def test_which_one_for_what(quick: Callable[[System], instar.Run]) -> None:
     assert any(text.startswith("fearful: It loses dark hands") for text in told), "each is advised on too"
 
 
+def test_resamples_in_which_a_run_has_no_recall_are_left_out(tmp_path: Path) -> None:
+    """Hands far from those of the truth are neither right nor missing: most resamples have a recall of 1, some none."""
+
+    def misses_half(pixels: np.ndarray) -> Poses:
+        return NOBODY if number_of(pixels) % 2 else seeing(pixels)
+
+    def mostly_elsewhere(pixels: np.ndarray) -> Poses:
+        points, shown = known(pixels)
+        return answer(points if number_of(pixels) in (1, 3) else points + 500.0, shown)
+
+    systems = {"misses": misses_half, "elsewhere": mostly_elsewhere}
+    runs = {
+        name: hand_counts(ran(system, tmp_path / name, "gamma(0.5) => accuracy")) for name, system in systems.items()
+    }
+    frames = hand_comparison(runs)
+    (row,) = frames["differences"].filter(purpose="no missed hands").to_dicts()
+    assert (row["best"], row["run"], row["run_value"]) == ("elsewhere", "misses", 0.5)
+    assert 0.05 < row["undefined"] < 0.25, "neither of the two cases is drawn: (10 / 12) to the 12th is 0.11"
+    assert 0.15 < row["low"] < row["value"] == 0.5 < row["high"] < 0.85
+    because = frames["advice"].filter(pl.col("says").str.contains("a missed hand is worse"))["because"].item()
+    assert "resamples in which one of the two has none" in because
+    assert "no sure difference" in frames["advice"].filter(because=because)["says"].item(), "too few have a recall"
+
+
 def test_a_comparison_is_paired(tmp_path: Path) -> None:
     """Two systems that fail on the same hard cases: far apart for certain, though each by itself is not sure at all."""
 

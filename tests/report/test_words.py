@@ -57,6 +57,7 @@ COUNTED = {
     "class": "3 of another class",
     "misclassification": "3 misclassifications",
     "omission": "3 omissions",
+    "misclassification with omission": "3 misclassifications with omission",
     "language": "3 not in English",
     "number": "3 wrong numbers",
     "persists": "3 still found",

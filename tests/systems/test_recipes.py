@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import instar
+from instar.scene import Scene
 from instar.systems.check import check_system
 from tests.missing import module
 from tests.quality.words import accusations
@@ -36,6 +37,7 @@ KINDS = {
     "my_classifier": "labels",
     "my_segmenter": "segmentation",
     "my_predictor": "forecast",
+    "my_modes": "forecast",
     "my_batches": "detections",
     "my_gpu": "poses",
     "my_tensors": "poses",
@@ -72,6 +74,13 @@ def walked(classes: np.ndarray, past: np.ndarray, *, steps: int, seed: int) -> n
     return np.asarray(past[-1] + (pace + turns) * np.arange(1, steps + 1)[None, :, None])
 
 
+def modes_of(classes: np.ndarray, past: np.ndarray, *, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Six ways ahead, faster and slower, of which one is twice as probable as each of the others."""
+    pace = past[-1] - past[-2]
+    paces = np.array([0.5, 0.7, 0.9, 1.0, 1.1, 1.3])[:, None, None] * pace
+    return past[-1] + paces * np.arange(1, steps + 1)[None, :, None], np.array([1, 1, 1, 2, 1, 1.0])
+
+
 def torch_pose(path: str) -> Any:
     torch = module("torch")
 
@@ -84,6 +93,7 @@ def torch_pose(path: str) -> Any:
 
 
 STAND_IN = {
+    "modes": modes_of,
     "load": lambda path: pose_of if path.startswith("pose") else boxes_of,
     "yolo": middles_of,
     "describe": lambda pixels: " and ".join(f"a {SHOWN[name]}" for name in rectangles(pixels).labels),
@@ -137,6 +147,16 @@ def test_a_recipe_is_checked_and_run(place: Path, name: str) -> None:
     run = instar.run(system.name, rules, cases, out=place / "run", limit=2, workers=0)
     assert run.outcome is not None and set(run.outcome.statuses) == {"ok"}
     assert run.judged()["judged"] and not accusations(run)
+
+
+def test_modes_are_repeated_in_proportion_to_their_probability(place: Path) -> None:
+    walk = Scene(
+        np.zeros((60, 60), np.uint8), ("background", "pavement"), np.array([[10.0, 30], [12, 30]]), steps=4, rate=2.5
+    )
+    (answer,) = instar.system(recipe_of("my_modes")).answer([walk], [0])
+    assert isinstance(answer, instar.Forecast) and len(answer) == 20
+    ends, copies = np.unique(answer.futures[:, -1, 0], return_counts=True)
+    assert len(ends) == 6 and copies[3] in (5, 6) and set(copies[[0, 1, 2, 4, 5]]) <= {2, 3}
 
 
 def test_a_batch_function_is_known_by_its_annotation(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log, prod, sqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from instar.numerics.domain import (
     INT64,
@@ -37,6 +38,7 @@ from instar.numerics.domain import (
 from instar.numerics.elementwise import ELEMENTWISE
 from instar.numerics.linear import lost, padded, per_channel, slid
 
+Floats = npt.NDArray[np.float64]
 Reduce = Callable[[Span, Sequence[int], int | None, Kind], Span]
 """Of parts, axes, the number of elements along these (None: not known) and a type: one part along the axes."""
 
@@ -92,13 +94,11 @@ def _total(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Sp
     times = count / max(prod(span.low.shape[axis] for axis in axes), 1)
     low, high, size = (times * side.sum(along, keepdims=True) for side in (span.low, span.high, span.size))
     least, most = span.low.min(along, keepdims=True), span.high.max(along, keepdims=True)
-    room = lost(size, count, kind) if len(axes) else np.zeros_like(size)
+    below, above = (_room(times * np.abs(side), along, count, kind) for side in (span.low, span.high))
     over = size > max(kind.most, KINDS[1].most) if kind.real else np.zeros(size.shape, bool)
     up, down = over & (most > 0), over & (least < 0)
     total = Span(
-        np.where(down, -np.inf, np.where(np.isinf(room), low, low - room)),
-        np.where(up, np.inf, np.where(np.isinf(room), high, high + room)),
-        span.nan or bool((up & down).any()),
+        np.where(down, -np.inf, low - below), np.where(up, np.inf, high + above), span.nan or bool((up & down).any())
     )
     return Span(
         np.where(least >= 0, np.maximum(total.low, span.low.max(along, keepdims=True)), total.low),
@@ -107,10 +107,31 @@ def _total(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Sp
     )
 
 
+def _room(ends: Floats, axes: tuple[int, ...], count: int, kind: Kind) -> Floats:
+    """What rounding can take from a sum below the sum of all lower ends, or add to that of all upper ends.
+
+    Rounding keeps order: larger terms, added in the same order, have no smaller sum. So the ends alone say how far it
+    is off, and it is not where they are whole numbers that the type can count up to.
+    """
+    size = ends.sum(axes, keepdims=True)
+    whole = (ends == np.rint(ends)).all(axes, keepdims=True) & _countable(size, kind)
+    return np.where(whole | np.isinf(size) | (not axes), 0.0, lost(size, count, kind))
+
+
+def _countable(numbers: Floats, kind: Kind) -> npt.NDArray[np.bool_]:
+    """Which numbers are whole, and so small that the type has them and all between them and 0."""
+    return np.asarray((numbers == np.rint(numbers)) & (np.abs(numbers) * kind.unit <= 1))
+
+
 def _mean(span: Span, axes: Sequence[int], count: int | None, kind: Kind) -> Span:
     if count is None:
         return _rounded_mean(hull(span, axes), kind)
-    return divided(_total(span, axes, count, kind), exactly(max(count, 1)))
+    quotient = divided(_total(span, axes, count, kind), exactly(max(count, 1)))
+    room = [
+        np.where(_countable(end, kind) | np.isinf(end), 0.0, 2 * kind.unit * np.abs(end))
+        for end in (quotient.low, quotient.high)
+    ]
+    return Span(quotient.low - room[0], quotient.high + room[1], quotient.nan)
 
 
 def _rounded_mean(span: Span, kind: Kind, count: int = 1 << 40) -> Span:

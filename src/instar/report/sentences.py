@@ -183,7 +183,7 @@ def answers_words(answers: Answers, judged: Judged) -> list[str]:
         answer = f": {answers.words}" if answers.words else ""
         words.append(
             f"All {answers.alike:,} inputs that were compared have the same answer{answer}. Either they all show the "
-            "same, or the system does not look at them; this run cannot tell."
+            "same, or the system does not look at them; rates do not tell which."
         )
     if answers.undecided:
         words.append(

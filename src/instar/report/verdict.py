@@ -89,20 +89,18 @@ def verdict(
     rules = differences(pair).sort(order, descending=[False, True], nulls_last=True, maintain_order=True)
     rules = rules.with_columns(name=pl.col("group").replace(spelled)).rename({"group": "rule"})
     families = family_differences(pair)
-    runs = zip((first, second), judgings, (pair.first, pair.second), strict=True)
-    notes = [
-        f"{name}: {' '.join(sentences)}"
-        for name, (run, judging, side) in zip(names, runs, strict=True)
-        if (sentences := run_notes(run.answers(judging), side))
-    ]
+    runs = zip(names, (first, second), judgings, (pair.first, pair.second), strict=True)
+    answers = {name: (run.answers(judging), side) for name, run, judging, side in runs}
+    notes = {name: f"{name}: {' '.join(sentences)}" for name, own in answers.items() if (sentences := run_notes(*own))}
+    idle = [notes.pop(name) for name, (own, _) in answers.items() if own.silent or own.alike]
     changed = flips(pair)
     changed = changed.with_columns(threshold=changed["rule"].replace_strict(pair.thresholds, return_dtype=pl.Float64))
     targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
     return Verdict(
         *names,
-        (rules_words(rules, names), all_words(families.row(-1, named=True), names)),
+        (*idle, rules_words(rules, names, idle=bool(idle)), all_words(families.row(-1, named=True), names)),
         tuple(_warnings(pair, rules, names)),
-        tuple(notes),
+        tuple(notes.values()),
         pair.cases,
         limit_words(first, threshold=threshold, p=p, judging=judgings[0]),
         rules,
@@ -112,9 +110,10 @@ def verdict(
     )
 
 
-def rules_words(rules: pl.DataFrame, names: tuple[str, str]) -> str:
+def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, idle: bool = False) -> str:
     """Under which rules the second run is surely worse or better than the first; where there is none, how large the
-    largest difference is."""
+    largest difference is. `idle`: one of the two finds nothing, or has one answer to everything, so that who violates
+    fewer cases is no better."""
     first, second = names
     judged = rules.filter(pl.col("cases") > 0)
     sure = judged.filter(pl.col("p_corrected") <= LEVEL)
@@ -128,13 +127,14 @@ def rules_words(rules: pl.DataFrame, names: tuple[str, str]) -> str:
         if not top["first_only"] and not top["second_only"]:
             return f"{sentence} No pair is violated in one of them alone."
         return f"{sentence} The least unsure is {_difference_words(top)}."
+    verb, more, fewer = ("surely violates", "more cases", "fewer cases") if idle else ("is surely", "worse", "better")
     parts = [
         f"{word} under {of_total(part.height, judged.height, 'rule')}, most surely under "
         f"{_difference_words(part.row(0, named=True))}"
-        for word, part in (("worse", worse), ("better", better))
+        for word, part in ((more, worse), (fewer, better))
         if part.height
     ]
-    return f"{second} is surely {'; and '.join(parts)} ({correction})."
+    return f"{second} {verb} {'; and '.join(parts)} ({correction})."
 
 
 def _difference_words(row: Row) -> str:

@@ -303,21 +303,23 @@ def test_tables_of_runs_that_are_not_all_of_hands(tmp_path: Path, fearful: insta
 def test_tc1_of_several_systems_is_one_figure(
     fearful: instar.Run, other: instar.Run, tmp_path: Path, command: Typed
 ) -> None:
-    """Figure 4, with precision and recall of hands: the same numbers as those of each run alone."""
+    """Figure 4, of landmarks and of hands, each a panel: the same numbers as those of each run alone."""
     made = PANELS["hands"].figures["4"].make([fearful, other], Choice())
     frame = made.frames["response"]
     names = frame["run"].unique(maintain_order=True).to_list()
     assert [name.rpartition(":")[2] for name in names] == ["afraid_of_the_dark", "seeing"]
-    assert set(frame["measure"]) == {"precision", "recall", "f1", "hand_precision", "hand_recall"}
+    assert set(frame["measure"]) == {"precision", "recall", "f1", "hand_precision", "hand_recall", "hand_f1"}
     for name, run in zip(names, (fearful, other), strict=True):
         of_run = hand_frames(run)["response"]
         assert frame.filter(run=name).drop("run").equals(of_run)
-    assert made.chart is not None and made.chart.tables["responses"]["measure"].n_unique() == 5
+    assert made.chart is not None and made.chart.tables["responses"]["measure"].n_unique() == 6, (
+        "no place of the figure is empty"
+    )
     assert len(made.tables[0].rows) == 2 * 22, "the source and every level, of each system"
     module("vl_convert")
     out = tmp_path / "tc1.svg"
     status, printed_text, notes = command("tables", fearful.folder, other.folder, "--figure", 4, "--out", out)
-    assert status == 0 and "precision and recall of hands" in " ".join(printed_text.split()), notes
+    assert status == 0 and "precision, recall and F1 of landmarks and of hands" in " ".join(printed_text.split()), notes
     assert f"The figure is in {out}" in notes
     drawn = out.read_text("utf-8")
     assert "recall of hands" in drawn and "seeing" in drawn

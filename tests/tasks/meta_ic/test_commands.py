@@ -62,6 +62,13 @@ def test_words_as_json_with_a_vocabulary_of_ones_own(tmp_path: Path) -> None:
     assert reading["dismissed"] == reading["wider"] == []
 
 
+def test_a_caption_that_is_not_english_is_said_to_be_none() -> None:
+    """ "objects: none" reads as if it named nothing."""
+    assert "This caption is not English" in printed(captions, "words", "Zwei Hunde auf einer Bank")
+    assert json.loads(printed(captions, "words", "Zwei Hunde auf einer Bank", "--json"))["english"] is False
+    assert "not English" not in printed(captions, "words", "two dogs on a bench")
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> instar.Run:
     return recorded_run(tmp_path)
@@ -69,7 +76,7 @@ def run(tmp_path: Path) -> instar.Run:
 
 def test_labels_are_listed_and_written(run: instar.Run, tmp_path: Path) -> None:
     text = printed(captions, "labels", run.folder, "--out", tmp_path / "problems.csv")
-    sentence = "bench, person is left out; 2 of 2 other captions name it, the captioner does in 1 of 1 pairs"
+    sentence = "bench and person are left out; 2 of 2 other captions name them, the captioner does in 1 of 1 pairs"
     assert sentence in unwrapped(text)
     assert "a #2: a <b>park</b>" in text
     assert "1 label of 1 image" in text

@@ -16,8 +16,8 @@ import instar
 from instar.relations import Mark, segments
 from instar.report import write_report
 from instar.report.marks import marked_pairs, roles_of
-from instar.tasks.meta_ic.analysis import caption_notes
-from instar.tasks.meta_ic.labels import label_problems
+from instar.tasks.meta_ic.analysis import caption_notes, caption_table
+from instar.tasks.meta_ic.labels import label_problems, left_out_words
 from instar.tasks.meta_ic.panel import PANELS
 from instar.tasks.meta_ic.suspicious import corrected, export_suspicious
 from tests.perfect.test_captions import COLOURS, blind_to_cars, data
@@ -39,6 +39,9 @@ ROWS = [
         "truth_caption": ["a car and a bus"],
     },
 ]
+
+PASTE = "recorded(paste)"
+OBJECTS = f"{PASTE} => objects"
 
 
 def recorded_run(tmp_path: Path) -> instar.Run:
@@ -124,6 +127,49 @@ def test_a_class_that_is_wrong_counts_once_in_a_follow_up(tmp_path: Path) -> Non
     assert "Captions say one instead of many, or many instead of one: dog in 3 follow-ups." in words
 
 
+def test_a_pair_that_shows_two_kinds_counts_in_both(tmp_path: Path) -> None:
+    """A dog that is called a cat is not named any more, and the cat was not there before."""
+    captions = {"called otherwise": "a cat on a bench", "left out": "a bench", "invented": "a dog and a cat on a bench"}
+    rows = [
+        {"case": case, "source_caption": "a dog on a bench", "caption": caption, "added": []}
+        for case, caption in captions.items()
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    run = instar.import_outputs(tmp_path / "log.jsonl", out=tmp_path / "run", follow_up=PASTE, suite=OBJECTS)
+    (row,) = caption_table(run).to_dicts()
+    assert (row["objects"], row["misclassification"], row["omission"]) == (3, 2, 2)
+    write_report([run], tmp_path / "report.html")
+    words = "something that is there is not named, and something is named that is not there"
+    assert f"in 1 case {words} (misclassification with omission)" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_captioners_stand_side_by_side_on_the_follow_ups_that_all_were_judged_on(tmp_path: Path) -> None:
+    """The second says of one image nothing that can be judged: it leaves both."""
+    says = {
+        "first": {"a": "a cat on a bench", "b": "a dog", "c": "a dog on a bench"},
+        "second": {"a": "a dog on a bench", "b": "a dog on a bench", "c": "un perro en un banco"},
+    }
+    runs = []
+    for name, captions in says.items():
+        source = dict.fromkeys(captions, "a dog on a bench") | ({"c": says[name]["c"]} if name == "second" else {})
+        rows = [
+            {"case": case, "source_caption": source[case], "caption": caption, "added": []}
+            for case, caption in captions.items()
+        ]
+        table = tmp_path / f"{name}.jsonl"
+        table.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        runs.append(instar.import_outputs(table, out=tmp_path / name, follow_up=PASTE, suite=OBJECTS))
+    panel = PANELS["captions"]
+    assert panel.tables is not None and panel.several
+    content = panel.tables(runs, "default", 0.05)
+    assert content is not None
+    (table_of_both,) = content.tables
+    shown = [dict(zip(table_of_both.heads, row, strict=True)) for row in table_of_both.rows]
+    names = ("follow-ups", "objects", "misclassification", "omission")
+    assert [tuple(row[name] for name in names) for row in shown] == [("2", "2", "1", "2"), ("2", "0", "0", "0")]
+    assert any("not English" in note for note in content.after)
+
+
 def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
     panel = PANELS["captions"]
     assert panel.tables is not None
@@ -181,7 +227,25 @@ def test_corrected(caption: str, label: str, better: str) -> None:
 def test_labels_that_leave_out_what_is_there(run: instar.Run) -> None:
     found = label_problems(run)
     assert found.select("case", "number", "left_out").rows() == [("a", 2, "bench, person")]
-    assert found["others"].to_list() == [2]
+    assert found["others"].to_list() == ["2, 2"]
+
+
+def test_what_others_name_is_said_of_each_object_that_a_label_leaves_out(tmp_path: Path) -> None:
+    labels = ["a chair", "a chair", "a street", "a chair and scissors"]
+    seen = "a chair, a tv, a book and scissors"
+    row = {"case": "a", "source_caption": seen, "caption": seen, "added": [], "truth_caption": labels}
+    (tmp_path / "log.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    run = instar.import_outputs(tmp_path / "log.jsonl", out=tmp_path / "run", follow_up=PASTE, suite=OBJECTS)
+    problems = label_problems(run)
+    worst = problems.row(0, named=True)
+    assert worst["label"] == "a street"
+    assert (worst["left_out"], worst["others"]) == ("chair, book, scissors, tv", "3, 1, 1, 0")
+    sentences = left_out_words(worst)
+    assert sentences[0] == "chair is left out; 3 of 3 other captions name it, the captioner does in 1 of 1 pairs"
+    assert [sentence.partition(" captions")[0] for sentence in sentences[1:]] == [
+        "book and scissors are left out; 1 of 3 other",
+        "tv is left out; 0 of 3 other",
+    ]
 
 
 def test_labels_of_another_dataset(run: instar.Run, tmp_path: Path) -> None:

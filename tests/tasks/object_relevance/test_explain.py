@@ -32,7 +32,7 @@ from instar.tasks.object_relevance.explain import (
 from instar.viewer import application
 from instar.viewer.index import build
 from tests.browser.test_explain import HOSTILE, RED, SCRIPT, object_run
-from tests.perfect.test_object_relevance import background_only, background_shortcut, ran, seen
+from tests.perfect.test_object_relevance import background_only, background_shortcut, picture, ran, seen
 
 PORT = 8000
 
@@ -190,6 +190,28 @@ def test_every_follow_up_is_told_as_it_was_judged(run: instar.Run) -> None:
             assert sum(view.broken for view in views.follow_ups) == pytest.approx(row["severity"] * row["tries"])
         if row["draw"] is not None:
             assert next(view.draw for view in views.follow_ups if view.broken) == row["draw"]
+
+
+def test_what_the_margin_forgives_says_so(tmp_path: Path) -> None:
+    """Not found in any follow-up, and painted as kept: a score that wobbles about the confidence is not lost."""
+
+    def unsure(pixels: np.ndarray) -> Detections:
+        answer = seen(pixels)
+        changed = not any(np.array_equal(pixels, picture(number)[0].pixels) for number in range(4))
+        return Detections.from_xyxy(answer.boxes, answer.labels, np.full(len(answer), 0.42 if changed else 0.9))
+
+    ran(unsure, tmp_path / "run", "object_noise(0.9, 16) => presence(kept) + erase(1) => presence(gone)")
+    made = application([tmp_path / "run"], port=PORT)
+    for each in made.state.viewer.runs:
+        each.look()
+    with TestClient(made, base_url=f"http://127.0.0.1:{PORT}") as opened:
+        rule = quote("object_noise(0.9, 16) => presence(kept)")
+        shown = words(opened.get(f"/explain?run=run&case=0&shown={rule}"))
+        assert "0/3" in shown
+        assert "its score 0.42 is below 0.5, by no more than the margin of 0.2: that is not lost" in shown
+        assert "scores no more than 0.2 below the confidence in a follow-up is not found there, and not lost" in shown
+        erased = quote("erase(1) => presence(gone)")
+        assert "than the margin" not in words(opened.get(f"/explain?run=run&case=0&shown={erased}"))
 
 
 def test_a_case_leads_to_its_explanation(client: Any, run: instar.Run, tmp_path: Path) -> None:

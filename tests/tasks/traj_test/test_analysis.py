@@ -20,6 +20,8 @@ from instar.case import Case
 from instar.cli import main
 from instar.datasets import Dataset
 from instar.outputs.forecast import Forecast
+from instar.relations import rule
+from instar.report.limits import limit_words
 from instar.scene import Scene
 from instar.stats import wilson
 from instar.systems import System
@@ -82,6 +84,21 @@ def test_displacement_of_the_best_and_of_all(tmp_path: Path) -> None:
     assert outcome["rotate90(1)"] == pytest.approx(by_hand, abs=1e-4)
     assert outcome["rescale(0.5)"] == pytest.approx([2 * value for value in by_hand], abs=1e-4), "pixels of the source"
     assert "mirror(v)" not in outcome
+
+
+def test_a_unit_is_said_whole_also_beside_another_one(tmp_path: Path) -> None:
+    """A worst severity of 1.2 stands in the same table: shares have no such number."""
+    run = walked(tmp_path, [True], "mirror(h) => wvc", "turn_past => follows")
+    assert "(shares of the turn not followed; above 1: turned the other way by the rest)" in limit_words(run)
+
+
+def test_how_much_a_crossing_weighs_stands_beside_it() -> None:
+    relation = rule("obstacle => direction(avoid)").relation
+    assert relation is not None
+    (clause,) = [each for each in relation.relation.details if "{crossing}" in each]
+    assert "the more there are, the higher is the severity" in clause
+    assert "the one of a deterministic system is 0.79" in relation.relation.help
+    assert math.log(2) + 0.1 == pytest.approx(0.79, abs=0.005) and math.log(21) + 0.1 == pytest.approx(3.14, abs=0.005)
 
 
 def test_cases_without_a_truth_are_left_out(tmp_path: Path) -> None:

@@ -219,6 +219,41 @@ def test_a_past_that_was_not_turned() -> None:
     assert verdict("follows", ahead(6), ahead(6), change=whole, past=STILL)["severity"] is None
 
 
+def turned(past: Floats) -> Floats:
+    return np.asarray(2 * past[-1] - past)
+
+
+@given(
+    speed=st.floats(0.3, 3),
+    heading=st.floats(0, 6.3),
+    stops=st.integers(0, 7),
+    lag=st.sampled_from([1, 2, 3]),
+    wobble=st.lists(st.floats(-0.5, 0.5), min_size=16, max_size=16),
+)
+def test_who_goes_on_at_the_last_pace_ignores_no_past(
+    speed: float, heading: float, stops: int, lag: int, wobble: list[float]
+) -> None:
+    """Tracks in whole pixels, of people of whom many have just stopped: their last step, or second, says nothing."""
+    steps = np.minimum(np.arange(8), 7 - stops)[:, None] * speed * np.array([math.cos(heading), math.sin(heading)])
+    past = np.round(50 + steps + np.reshape(wobble, (8, 2)))
+
+    def goes_on(known: Floats) -> list[Forecast]:
+        pace = (known[-1] - known[-1 - lag]) / lag
+        return [Forecast.from_array((known[-1] + pace * np.arange(1, STEPS + 1)[:, None])[None])]
+
+    track = tuple((float(x), float(y)) for x, y in past)
+    outcome = verdict("follows", goes_on(past), goes_on(turned(past)), change=TURNED, past=track)
+    assert outcome["severity"] is None or outcome["severity"] <= 0.5 + 1e-6
+
+
+def test_who_has_just_stopped_is_not_judged() -> None:
+    """Two pixels, none, two pixels, none: nobody knows whether such a person goes on."""
+    past = ((40.0, 50.0), (42.0, 50.0), (46.0, 50.0), (50.0, 50.0), (50.0, 50.0))
+    outcome = verdict("follows", ahead(0), ahead(0), change=TURNED, past=past)
+    assert outcome["severity"] is None and "has just stopped" in outcome["reason"]
+    assert verdict("follows", ahead(0), ahead(0), change=TURNED, past=past[:-1])["kind"] == "past ignored"
+
+
 def test_a_turned_past_may_be_mirrored_as_well() -> None:
     both = replace(TURNED, warp=Warp.mirror(SIZE, "h"))
     answer = [one.warped(both.warp) for one in ahead(-6)]

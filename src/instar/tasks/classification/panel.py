@@ -26,7 +26,7 @@ def _verdicts(run: Run, judging: str) -> pl.DataFrame:
     verdicts = run.verdicts(judging).filter(pl.col("severity").is_not_null())
     if rules.is_empty() or verdicts.is_empty():
         return pl.DataFrame(schema={"rule": pl.String, "name": pl.String})
-    if not {"follow_up_score", "first_class"} <= set(verdicts.columns):
+    if not {"follow_up_score", "expected"} <= set(verdicts.columns):
         raise ValueError(
             f"the verdicts in {run.folder} were made by an earlier version of Instar, and lack what these "
             f"tables need. Delete the folder {run.folder / 'verdicts' / judging}: `instar judge {run.folder}` then "
@@ -62,19 +62,19 @@ def class_changes(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
 
 def _differs() -> pl.Expr:
     """Whether another class comes first in the follow-up, or one of the two images has none."""
-    return (pl.col("first_class") != pl.col("source_class")).fill_null(False) | pl.col("kind").is_not_null()
+    return (pl.col("first_class") != pl.col("expected")).fill_null(False) | pl.col("kind").is_not_null()
 
 
 def confusions(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
     """Which class becomes which, most frequent first, over all rules."""
     verdicts = _verdicts(run, judging)
     if verdicts.is_empty():
-        return pl.DataFrame(schema={"source_class": pl.String, "class": pl.String, "pairs": pl.UInt32})
+        return pl.DataFrame(schema={"expected": pl.String, "class": pl.String, "pairs": pl.UInt32})
     return (
         verdicts.filter(pl.col("kind") == "class")
-        .group_by("source_class", "class")
+        .group_by("expected", "class")
         .agg(pairs=pl.len())
-        .sort("pairs", "source_class", "class", descending=[True, False, False])
+        .sort("pairs", "expected", "class", descending=[True, False, False])
     )
 
 
@@ -187,8 +187,8 @@ def _most_confused(run: Run, judging: str) -> list[Finding]:
     changed = judged.filter(kind="class").filter(pl.col("severity") >= limits)
     if changed.is_empty():
         return []
-    pairs = changed.group_by("source_class", "class").agg(pairs=pl.len())
-    first, other, count = pairs.sort("pairs", "source_class", "class", descending=[True, False, False]).row(0)
+    pairs = changed.group_by("expected", "class").agg(pairs=pl.len())
+    first, other, count = pairs.sort("pairs", "expected", "class", descending=[True, False, False]).row(0)
     if pairs.filter(pairs=count).height > 1:
         return []  # several change as often: none of them is the most frequent
     share = of_total(count, changed.height, "pair")

@@ -15,15 +15,17 @@ from instar.spelling import Parameter
 
 MEASURES = {
     "source_class": pl.String,
+    "expected": pl.String,
     "class": pl.String,
     "source_score": pl.Float64,
     "follow_up_score": pl.Float64,
     "first_class": pl.String,
     "undecided": pl.Boolean,
 }
-"""The class that is expected and the best one of the follow-up, and the scores of the *expected* class in both.
-`first_class` comes first in the follow-up; `class` is the expected one where the two are as good as equal. `undecided`:
-in both answers nearly every known class is as good as the first, so that nearly any other one would be forgiven."""
+"""The class that comes first in the source, the one that is expected of the follow-up (`right` of `left` under a
+mirror), the best one of the follow-up, and the scores of the *expected* class in both. `first_class` comes first in the
+follow-up; `class` is the expected one where the two are as good as equal. `undecided`: in both answers nearly every
+known class is as good as the first, so that nearly any other one would be forgiven."""
 
 SURE = 0.5
 """A fall is a share of the source's score, or of this one where the source was less sure: it had little to lose."""
@@ -43,13 +45,14 @@ def class_kept(evidence: Evidence) -> pl.DataFrame:
     names = _names(evidence.sources) | _names(follow_ups)
     rows = []
     for number, row in enumerate(follow_ups.iter_rows(named=True)):
-        source = Labels.from_row(sources[row["source"]], evidence.header).confident(options["confidence"])
+        own = Labels.from_row(sources[row["source"]], evidence.header).confident(options["confidence"])
         follow_up = Labels.from_row(row, evidence.header).confident(options["confidence"])
-        if row["warp"] is not None and np.linalg.det(np.reshape(row["warp"], (3, 3))) < 0:
-            source = source.mirrored(names)
+        mirrors = row["warp"] is not None and np.linalg.det(np.reshape(row["warp"], (3, 3))) < 0
+        source = own.mirrored(names) if mirrors else own
         verdict = _verdict(source, follow_up, options["top"], options["margin"])
         undecided = all(_undecided(answer, names, options["margin"]) for answer in (source, follow_up))
-        rows.append({"row": number, "target": "whole", **verdict, "undecided": undecided})
+        first = own.classes[0] if own.classes else None
+        rows.append({"row": number, "target": "whole", "source_class": first, **verdict, "undecided": undecided})
     return per_pair(rows, follow_ups, MEASURES)
 
 
@@ -70,7 +73,7 @@ def _verdict(source: Labels, follow_up: Labels, top: int, margin: float) -> Row:
     return {
         "severity": 1.0 + follow_up.score_of(best) - after if changed else fall,
         "kind": "class" if changed else None,
-        "source_class": expected,
+        "expected": expected,
         "class": expected if tied else best,
         "source_score": before,
         "follow_up_score": after,

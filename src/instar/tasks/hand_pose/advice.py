@@ -191,7 +191,7 @@ def _precise(sums: Sums) -> list[Advice]:
             if is_unlabelled(sums)
             else "Precise: it misses rather than guesses. It suits uses where a wrong answer is worse than none."
         )
-        return [Advice("precise", says, f"{because}, {points_of(more, 'points less')}")]
+        return [Advice("precise", says, f"{because}, {points_of(more)}")]
     if recall[0] >= HIGH and is_above(-more, MARGIN):
         trust = (
             "It suits uses where a missed hand is worse than a wrong one, and where light and background are yours "
@@ -204,7 +204,7 @@ def _precise(sums: Sums) -> list[Advice]:
             if is_unlabelled(sums)
             else f"Sensitive: it guesses rather than misses. {trust}"
         )
-        return [Advice("sensitive", says, f"{because}, {points_of(-more, 'points more')}")]
+        return [Advice("sensitive", says, f"{because}, {points_of(more)}")]
     return []
 
 
@@ -249,7 +249,7 @@ def _weak_parts(sums: Sums, which: Sequence[int], when: str) -> list[Advice]:
             says = f"It {verb} the {name}{when}: do not trust it with gestures that need it."
             because = (
                 f"of the landmarks of the {name} {share_text(right)} are right, of the others {share_text(elsewhere)}, "
-                f"{points_of(elsewhere - right, 'points more')}"
+                f"{points_of(right - elsewhere)}"
             )
             advice.append(Advice("finger", says, because))
     return advice

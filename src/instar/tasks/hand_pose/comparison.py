@@ -11,7 +11,6 @@ import polars as pl
 
 from instar.engine import SOURCE
 from instar.report.words import count_of, percent
-from instar.stats import ends
 from instar.tasks.hand_pose.advice import advice_frame, advice_of, is_unlabelled, looks_at_images
 from instar.tasks.hand_pose.counts import HandCounts
 from instar.tasks.hand_pose.follow_ups import GROUPS
@@ -22,6 +21,7 @@ from instar.tasks.hand_pose.measures import (
     baselines_frame,
     chosen_hands,
     groups_frame,
+    interval_columns,
     measures_frame,
     sets_of,
     sums_of,
@@ -51,11 +51,17 @@ PURPOSES = {
 }
 POINT = 0.01
 """A run is better where it is so much better for certain: less is not worth a choice."""
+FEW = 0.025
+"""The share of resamples that an interval leaves out on each side: where more have no value, nothing is certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far the best run is above another one, for a purpose."""
+    """How far the best run is above another one, for a purpose.
+
+    Null where the other one has no such measure at all. Resamples in which one of the two has none are left out of the
+    interval; `undefined` is their share.
+    """
 
     purpose: str
     measure: str
@@ -63,12 +69,13 @@ class Difference:
     best: str
     run: str
     best_value: float
-    run_value: float
+    run_value: float | None
     cases: int
     paired: bool
-    value: float
-    low: float
-    high: float
+    undefined: float
+    value: float | None
+    low: float | None
+    high: float | None
 
 
 def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = False) -> dict[str, pl.DataFrame]:
@@ -91,7 +98,13 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
         if each.ground != "unlabelled"
     ]
     texts = dict.fromkeys(("purpose", "measure", "group", "best", "run"), pl.String)
-    values = {"best_value": pl.Float64, "run_value": pl.Float64, "cases": pl.Int64, "paired": pl.Boolean}
+    values = {
+        "best_value": pl.Float64,
+        "run_value": pl.Float64,
+        "cases": pl.Int64,
+        "paired": pl.Boolean,
+        "undefined": pl.Float64,
+    }
     return {
         "baselines": _together(baselines_frame, runs),
         "measures": _together(measures_frame, sums),
@@ -144,16 +157,20 @@ def _differences(sums: Mapping[str, Sums], blind: Sequence[str], paired: bool) -
         if any(purpose.group not in of_run for of_run in sets.values()):
             continue
         which = {run: of_run[purpose.group] for run, of_run in sets.items()}
-        values = {run: np.nan_to_num(each.values(purpose.measure, which[run])) for run, each in sums.items()}
-        best = max(values, key=lambda run: (run not in blind, float(values[run][0])))
+        values = {run: each.values(purpose.measure, which[run]) for run, each in sums.items()}
+        best = max(values, key=lambda run: (run not in blind, np.nan_to_num(values[run][0], nan=-1.0)))
+        if np.isnan(values[best][0]):
+            continue
         cases = min(each.judged(which[run]) for run, each in sums.items())
         for run, own in values.items():
             if run != best:
                 better = values[best] - own
-                low, high = ends(better[1:])
-                shares = float(values[best][0]), float(own[0])
-                known = name, purpose.measure, purpose.group, best, run, *shares, cases, paired
-                differences.append(Difference(*known, float(better[0]), float(low), float(high)))
+                undefined = float(np.isnan(better[1:]).mean())
+                (columns,) = interval_columns(better[:, None])
+                known = name, purpose.measure, purpose.group, best, run, float(values[best][0])
+                value = None if np.isnan(own[0]) else float(own[0])
+                ends = (columns[end] for end in VALUE)
+                differences.append(Difference(*known, value, cases, paired, undefined, *ends))
     return differences
 
 
@@ -193,15 +210,12 @@ def _preference(others: Sequence[Difference], purpose: Purpose, blind: Sequence[
     place = places.get(purpose.group, f"under {GROUPS.get(purpose.group)}")
     shared = " that all runs have" if others[0].paired else " at least"
     cases = f"{count_of(others[0].cases, 'case')}{shared}"
-    because = f"{measure} {place}, on {cases}: {best} {percent(value)}; " + "; ".join(
-        f"{each.run} {percent(each.run_value)}, {points_text(each.value, each.low, each.high, 'points less')}"
-        for each in others
-    )
+    because = f"{measure} {place}, on {cases}: {best} {percent(value)}; " + "; ".join(map(_beside, others))
     if best in blind:
         return Advice("none", f"{words}, none is to be preferred: they do not look at the image.", because)
     rest = [each for each in others if each.run not in blind]
-    beaten = [each.run for each in rest if each.low >= POINT]
-    equal = [each.run for each in rest if each.low < POINT]
+    beaten = [each.run for each in rest if each.low is not None and each.low >= POINT and each.undefined < FEW]
+    equal = [each.run for each in rest if each.run not in beaten]
     unseeing = [each.run for each in others if each.run in blind]
     verb = "does" if len(unseeing) == 1 else "do"
     left = f" {listed(unseeing)} {verb} not look at the image." if unseeing else ""
@@ -212,3 +226,13 @@ def _preference(others: Sequence[Difference], purpose: Purpose, blind: Sequence[
     to = f" to {listed(beaten)}" if beaten else ""
     also = f" {listed(equal)} may be as good." if equal else ""
     return Advice("prefer", f"{words}, prefer {best}{to}{poor}.{also}{left}", because)
+
+
+def _beside(other: Difference) -> str:
+    """A run beside the best one: its measure, and how much less or more that is."""
+    if other.value is None or other.low is None or other.high is None:
+        return f"{other.run} none"
+    text = f"{other.run} {percent(other.run_value)}, {points_text(other.value, other.low, other.high)}"
+    if other.undefined < FEW:
+        return text
+    return f"{text}, without the {percent(other.undefined)} of resamples in which one of the two has none"

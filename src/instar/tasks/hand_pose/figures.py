@@ -132,6 +132,7 @@ _RESPONSES = {
     "f1": "F1 of landmarks",
     "hand_precision": "precision of hands",
     "hand_recall": "recall of hands",
+    "hand_f1": "F1 of hands",
 }
 
 

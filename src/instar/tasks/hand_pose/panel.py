@@ -336,12 +336,17 @@ def _responses(runs: Sequence[Run], choice: Choice) -> TaskTables:
         for name in counts
         if (n, name) in cells
     ]
-    heads = ["covered", "system", *(f"mark {name}" for name in ("P", "R", "F1")), "hand P", "hand R"]
+    heads = [
+        "covered",
+        "system",
+        *(f"mark {name}" for name in ("P", "R", "F1")),
+        *(f"hand {name}" for name in ("P", "R", "F1")),
+    ]
     judged = frame.unique("run", maintain_order=True).select("run", "cases").iter_rows()
     cases = ", ".join(f"{name} {number:,}" for name, number in judged)
     caption = (
-        "TC1 by landmarks covered, in % with 95 % intervals: precision, recall and F1 of landmarks, precision and "
-        f"recall of hands. Cases: {cases}"
+        "TC1 by landmarks covered, in % with 95 % intervals: precision, recall and F1 of landmarks and of hands. "
+        f"Cases: {cases}"
     )
     chart, before = compared_responses(frame, list(counts)), [_text(list(counts.values()))]
     return TaskTables([Table(caption, heads, rows)], {"response": frame}, before=before, chart=chart)

@@ -10,13 +10,12 @@ from instar.tasks.hand_pose.measures import ANSWERING, LOST, VALUE, Row, Sums, i
 
 COMPLETED = {5: "thumb", 9: "index", 13: "middle", 17: "ring", 21: "little"}
 """The crucial points: which finger the first n landmarks complete."""
-RESPONDING = (*ANSWERING, "hand_precision", "hand_recall")
+RESPONDING = (*ANSWERING, "hand_precision", "hand_recall", "hand_f1")
 """The measures whose response to covering is shown."""
 
 
 def response_frame(sums: Sums) -> pl.DataFrame:
-    """Precision, recall and F1 of landmarks, precision and recall of hands with n landmarks covered, and what each step
-    of n costs."""
+    """Precision, recall and F1 of landmarks and of hands with n landmarks covered, and what each step of n costs."""
     rows: list[Row] = []
     covering = sums.covering
     for measure in RESPONDING if covering is not None else ():

@@ -70,14 +70,23 @@ def hits_text(hits: int, count: int) -> str:
     return rate_text(hits / count, *wilson(hits, count))
 
 
-def points_text(difference: float, low: float, high: float, unit: str) -> str:
-    """A difference of shares with its interval: 12 points (3 to 20)."""
-    return f"{hundredths(difference)}{unit and f' {unit}'} ({hundredths(low)} to {hundredths(high)})"
+def points_text(less: float, low: float, high: float) -> str:
+    """How much less a share is than another one, or how much more, with the interval.
+
+    >>> points_text(0.12, 0.03, 0.2), points_text(-0.01, -0.05, 0.02)
+    ('12 points less (3 to 20)', '1 point more (-2 to 5)')
+    """
+    word = "less"
+    if less < 0:
+        less, low, high, word = -less, -high, -low, "more"
+    amount = hundredths(less)
+    unit = "point" if amount == "1" else "points"
+    return f"{amount} {unit} {word} ({hundredths(low)} to {hundredths(high)})"
 
 
-def points_of(values: Floats, unit: str) -> str:
-    low, high = map(float, ends(values[1:]))
-    return points_text(float(values[0]), low, high, unit)
+def points_of(less: Floats) -> str:
+    """The same of a difference and its resamples."""
+    return points_text(float(less[0]), *map(float, ends(less[1:])))
 
 
 def costs_text(losses: Mapping[str, Loss], measure: str = "F1") -> str:

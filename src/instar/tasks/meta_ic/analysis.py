@@ -12,10 +12,13 @@ from instar.relations import named_rule
 from instar.report.sentences import Finding
 from instar.report.words import count_of, of_total
 from instar.stats import wilson
+from instar.tasks.meta_ic.comparison import BOTH
 from instar.tasks.meta_ic.language import is_english
 from instar.tasks.meta_ic.relations import MEASURES, NOT_ENGLISH, RELATIONS
 
 CAPTION_KINDS = ("misclassification", "omission", "silent", "language", "number")
+_TOGETHER = {"misclassification": BOTH, "omission": BOTH}
+"""The kind of verdicts that show another one as well."""
 UNCHANGED = "identity"
 """The change that changes nothing; `all` leaves it out."""
 _ALIKE = 3
@@ -30,7 +33,9 @@ def caption_rules(run: Run) -> pl.DataFrame:
     return run.rules().filter(pl.col("relation").is_in(list(RELATIONS))).select("rule", change, "relation")
 
 
-def caption_table(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> pl.DataFrame:
+def caption_table(
+    run: Run, *, threshold: float | None = None, judging: str = DEFAULT, among: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """Tables 1 and 2 of MetaIC without a human's word: one row per change, and `all` of them together but `identity`.
 
     A pair is a source and one follow-up, however many rules judge it: every draw is a pair of its own. `pairs` are
@@ -38,7 +43,7 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
     `objects` violate the first, `numbers` the second, `either` one of both, with the 95 % interval of its share.
     `verbatim` counts captions that changed at all, of the `exact` pairs that a rule asks for that. A pair counts once
     in each of the kinds that it shows. With `identity` nothing is changed: its pairs would make the share of `all` look
-    smaller.
+    smaller. `among` are the only pairs that count: `change`, `case`, `target`.
     """
     rules = caption_rules(run)
     if rules.is_empty():
@@ -59,9 +64,14 @@ def caption_table(run: Run, *, threshold: float | None = None, judging: str = DE
             unjudged=either.any() & ~(either & pl.col("severity").is_not_null()).any(),
             **{name: (of[name] & violated).any() for name in RELATIONS},
             exact=(of["verbatim"] & pl.col("severity").is_not_null()).any(),
-            **{kind: (violated & (pl.col("kind") == kind)).any() for kind in CAPTION_KINDS},
+            **{
+                kind: (violated & pl.col("kind").is_in([kind, _TOGETHER.get(kind, kind)])).any()
+                for kind in CAPTION_KINDS
+            },
         )
     )
+    if among is not None:
+        pairs = pairs.join(among, on=["change", "case", "target"], how="semi", maintain_order="left")
     changed = pairs.filter(pl.col("change") != UNCHANGED)
     if changed["change"].n_unique() > 1:
         pairs = pl.concat([pairs, changed.with_columns(change=pl.lit("all"))])

@@ -42,7 +42,7 @@ def words(
 
         instar captions words "a dog on two benches next to a bus stop"
     """
-    from instar.tasks.meta_ic.comparison import vocabulary_of
+    from instar.tasks.meta_ic.comparison import is_foreign, vocabulary_of
     from instar.tasks.meta_ic.language import read_caption
 
     reading = read_caption(caption, vocabulary_of(vocabulary))
@@ -52,9 +52,11 @@ def words(
             name: [{**asdict(mention), "words": caption[mention.start : mention.end]} for mention in mentions]
             for name, mentions in kinds.items()
         }
-        print_json({"caption": caption, "objects": reading.objects, **listed})
+        print_json({"caption": caption, "english": not is_foreign(reading), "objects": reading.objects, **listed})
     else:
         _show_reading(reading)
+        if is_foreign(reading):
+            print("This caption is not English, and only English is read: rules do not judge a pair of such captions.")
 
 
 def _show_reading(reading: Reading) -> None:
@@ -136,14 +138,12 @@ def _captions_of(dataset: str) -> Mapping[str, Sequence[str]]:
 
 def _show_problems(problems: pl.DataFrame, most: int) -> None:
     from instar.report.words import count_of
+    from instar.tasks.meta_ic.labels import left_out_words
 
     console = new_console()
     for row in problems.head(most).iter_rows(named=True):
-        console.print(
-            f"[bold]{row['left_out']}[/] is left out; {row['others']} of {row['of']} other captions name it, "
-            f"the captioner does in {row['seen']} of {row['pairs']} pairs",
-            highlight=False,
-        )
+        for sentence in left_out_words(row):
+            console.print(sentence, markup=False, highlight=False)
         console.print(f"    {row['case']} #{row['number']}: {row['label']}", markup=False, highlight=False)
     shown = f"; the first {most} are shown" if problems.height > most else ""
     count, images = count_of(problems.height, "label"), count_of(problems["case"].n_unique(), "image")

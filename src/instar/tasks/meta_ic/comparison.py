@@ -25,6 +25,8 @@ from instar.tasks.meta_ic.language import (
 PAPER_READERS = {"paper": 60, "paper65": 65}
 """How the code of MetaIC reads captions, by the number of classes that it knows."""
 
+BOTH = "misclassification with omission"
+"""The kind of a pair that shows both."""
 
 Marks = tuple[Mark, ...]
 
@@ -191,7 +193,7 @@ class _Comparison:
         extra = [label for label in surplus if label not in detailed]
         wrong = self._wrong_numbers(vague)
         shared = sorted(self.expected & self.actual.keys() - self.gone)
-        kind = "misclassification" if extra else "omission" if missing else None
+        kind = BOTH if extra and missing else "misclassification" if extra else "omission" if missing else None
         odd = None
         foreign = False
         if reader not in PAPER_READERS:
@@ -224,19 +226,12 @@ class _Comparison:
         before, after = self.before.text, self.after.text
         if not after.strip():
             return (("silent", "the caption of the follow-up is empty") if before.strip() else None), False
-        english = tuple(is_english(text) or self._names(reading) for text, reading in self._texts())
+        english = tuple(not is_foreign(reading) for reading in (self.before, self.after))
         if english == (True, False):
             return ("language", "the caption of the follow-up is not English, that of the source is"), False
         if english == (False, True) and before.strip():
             return ("language", "the caption of the source is not English, that of the follow-up is"), False
         return None, english == (False, False)
-
-    def _texts(self) -> tuple[tuple[str, Reading], ...]:
-        return (self.before.text, self.before), (self.after.text, self.after)
-
-    def _names(self, reading: Reading) -> bool:
-        """Whether a vocabulary of another language reads it."""
-        return bool(reading.mentions) and not all(label in coco().classes for label in reading.objects)
 
     def _under_one_word(self, absent: list[str]) -> set[str]:
         """Two bikes where there was one: the second may be the inserted motorcycle."""
@@ -274,9 +269,20 @@ class _Comparison:
             yield f"{label} {_to_be(label)[0]} named as {self.actual[label]} instead of {number}"
 
 
+def is_foreign(reading: Reading) -> bool:
+    """Whether a caption is not English, and no vocabulary of another language reads it."""
+    own = bool(reading.mentions) and not all(label in coco().classes for label in reading.objects)
+    return not (own or is_english(reading.text))
+
+
 def _to_be(label: str) -> tuple[str, str]:
-    """The verb after the name of a class, today and before: scissors are, a bus is."""
-    return ("are", "were") if counted(1, label).startswith("a pair of ") else ("is", "was")
+    """The verb after the name of a class, today and before."""
+    return ("is", "was") if verb_of(label) == "is" else ("are", "were")
+
+
+def verb_of(label: str) -> str:
+    """The verb after the name of a class: scissors are, a bus is."""
+    return "are" if counted(1, label).startswith("a pair of ") else "is"
 
 
 def _new_words(before: Sequence[Mention], after: Sequence[Mention]) -> list[Mention]:

@@ -12,9 +12,9 @@ from instar.engine import SOURCE
 from instar.outputs.caption import Caption
 from instar.report.mark_files import file_rows
 from instar.report.tables import write_csv
-from instar.report.words import count_of
+from instar.report.words import count_of, listed
 from instar.store import LABEL, stored_marks
-from instar.tasks.meta_ic.comparison import vocabulary_of
+from instar.tasks.meta_ic.comparison import verb_of, vocabulary_of
 from instar.tasks.meta_ic.language import Reading, Vocabulary, read_caption
 from instar.tasks.meta_ic.suspicious_marks import CELLS, COMMENT, MARK
 
@@ -33,8 +33,9 @@ def label_problems(
 
     `labels` are the captions of each case; those of the run's own dataset by default. What the captioner names in both
     images of a pair is taken to be there; a label is flagged where it names nothing of that super-category, nor a wider
-    word for it. One row per flagged label: its number and text, the classes it leaves out, in how many pairs these were
-    `seen`, and how many of the `others` of the image name them: where they do, it is the odd one out.
+    word for it. One row per flagged label: its number and text, the classes it leaves out, in how many pairs each was
+    `seen`, and how many of the `others` of the image name each: where they do, it is the odd one out. These three have
+    commas between the classes, the likeliest first.
     """
     words = vocabulary_of(vocabulary)
     labels = _own_labels(run) if labels is None else labels
@@ -54,18 +55,36 @@ def label_problems(
                 for number, (text, named) in enumerate(zip(texts, names, strict=True))
                 if not named
             ]
-    merged = (
-        pl.DataFrame(rows, schema=_COLUMNS, orient="row")
-        .group_by("case", "number", "label", maintain_order=True)
-        .agg(
-            pl.col("left_out").str.join(", "),
-            pl.col("seen").max(),
-            pl.col("pairs").first(),
-            pl.col("others").max(),
-            pl.col("of").first(),
-        )
+    ordered = pl.DataFrame(rows, schema=_COLUMNS, orient="row").sort(
+        "others", "seen", descending=True, maintain_order=True
     )
-    return merged.sort("others", "seen", descending=True, maintain_order=True)
+    return ordered.group_by("case", "number", "label", maintain_order=True).agg(
+        pl.col("left_out", "seen").cast(pl.String).str.join(", "),
+        pl.col("pairs").first(),
+        pl.col("others").cast(pl.String).str.join(", "),
+        pl.col("of").first(),
+    )
+
+
+def left_out_words(row: Mapping[str, str | int]) -> list[str]:
+    """What a flagged label leaves out, in sentences: the classes that as many others name, and that were seen as often,
+    in one.
+
+    >>> left_out_words({"left_out": "chair, tv, book", "others": "4, 0, 0", "of": 4, "seen": "2, 2, 2", "pairs": 2})[1]
+    'tv and book are left out; 0 of 4 other captions name them, the captioner does in 2 of 2 pairs'
+    """
+    columns = [str(row[name]).split(", ") for name in ("left_out", "others", "seen")]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for label, others, seen in zip(*columns, strict=True):
+        alike.setdefault((others, seen), []).append(label)
+    sentences = []
+    for (others, seen), labels in alike.items():
+        are = verb_of(labels[0]) if len(labels) == 1 else "are"
+        sentences.append(
+            f"{listed(labels, len(labels))} {are} left out; {others} of {row['of']} other captions name "
+            f"{'it' if are == 'is' else 'them'}, the captioner does in {seen} of {row['pairs']} pairs"
+        )
+    return sentences
 
 
 def write_sheet(run: Run, problems: pl.DataFrame, file: Path) -> int:

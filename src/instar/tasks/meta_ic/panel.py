@@ -8,10 +8,12 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.engine import stored_judging
+from instar.report.compared import run_names
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.sentences import Finding
 from instar.report.words import rate_text
 from instar.tasks.meta_ic.analysis import CAPTION_KINDS, UNCHANGED, caption_notes, caption_rules, caption_table
+from instar.tasks.meta_ic.captioners import caption_comparison
 from instar.tasks.meta_ic.comparison import PAPER_READERS
 from instar.tasks.meta_ic.relations import RELATIONS
 
@@ -36,11 +38,47 @@ def _of_run(run: Run, judging: str) -> PanelContent | None:
 
 
 def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
+    if len(runs) > 1:
+        return _side_by_side(runs, judging)
     numbers = _numbers(runs[0], judging)
     if numbers is None:
         return None
     notes = [note.words for note in _remarks(runs[0], judging)]
     return TaskTables([_in_words(numbers)], {"captions": numbers}, after=notes)
+
+
+def _side_by_side(runs: Sequence[Run], judging: str) -> TaskTables | None:
+    """Captioners by what changes did to their captions, by kind of error."""
+    if any(caption_rules(run).is_empty() for run in runs):
+        return None
+    numbers = caption_comparison(dict(zip(run_names(runs), runs, strict=True)), judging=judging)
+    if numbers.is_empty():
+        raise ValueError("the runs have no follow-up in common that all of them judge: nothing can be put side by side")
+    kinds = [kind for kind in CAPTION_KINDS if kind in _ALWAYS or numbers[kind].sum()]
+    counts = ("pairs", "objects", "numbers", "either")
+    rows = [
+        [
+            row["change"],
+            row["run"],
+            *(f"{row[name]:,}" for name in counts),
+            rate_text(row["share"], row["low"], row["high"]),
+            *(f"{row[name]:,}" for name in kinds),
+        ]
+        for row in numbers.iter_rows(named=True)
+    ]
+    table = Table(
+        "Captioners side by side, on the follow-ups that all of them were judged on: how many break the relation of "
+        "objects (MR1), the relation of numbers (MR2), or either of them; the share that breaks either, with its 95 % "
+        "interval; and how many show each kind of error",
+        ["change", "system", "follow-ups", *counts[1:], "share", *kinds],
+        rows,
+    )
+    notes = [
+        f"{name}: {note.words}"
+        for name, run in zip(run_names(runs), runs, strict=True)
+        for note in _remarks(run, judging)
+    ]
+    return TaskTables([table], {"captions": numbers}, after=notes)
 
 
 def _remarks(run: Run, judging: str) -> list[Finding]:
@@ -77,4 +115,6 @@ def _in_words(numbers: pl.DataFrame) -> Table:
     )
 
 
-PANELS: Mapping[str, Panel] = {"captions": Panel(of_run=_of_run, tables=_tables, remarks=_remarks, kind="caption")}
+PANELS: Mapping[str, Panel] = {
+    "captions": Panel(of_run=_of_run, tables=_tables, several=True, remarks=_remarks, kind="caption")
+}

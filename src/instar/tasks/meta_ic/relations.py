@@ -9,7 +9,7 @@ import polars as pl
 from instar.relations import VERDICT_COLUMNS, Evidence, MarkedPair, Relation, Row, segments
 from instar.relations.relation import NOTHING_FOUND
 from instar.spelling import Parameter
-from instar.tasks.meta_ic.comparison import PAPER_READERS, Compared, compared, unknown_label, vocabulary_of
+from instar.tasks.meta_ic.comparison import BOTH, PAPER_READERS, Compared, compared, unknown_label, vocabulary_of
 
 _ROLES = {
     "kept": "named in both captions",
@@ -160,14 +160,17 @@ RELATIONS: Mapping[str, Relation] = {
         Relation(
             "objects", "caption", objects, unit="classes wrong", threshold=1.0, grid=(1.0, 2.0, 3.0), mapping=False,
             title="objects in captions", details=("the caption should name: {expected}",),
-            kinds=("misclassification", "omission", "silent", "language"), measures=MEASURES, parameters=(_DRAWS,),
+            kinds=("misclassification", "omission", BOTH, "silent", "language"), measures=MEASURES,
+            parameters=(_DRAWS,),
             meanings={
                 "misclassification": "something is named that is not there",
                 "omission": "something that is there is not named",
+                BOTH: "something that is there is not named, and something is named that is not there",
                 "silent": "the follow-up's caption is empty", "language": "the follow-up's caption is not English",
             },
             counted={
-                "misclassification": "misclassifications", "omission": "omissions", "language": "not in English",
+                "misclassification": "misclassifications", "omission": "omissions",
+                BOTH: "misclassifications with omission", "language": "not in English",
             },
             options=(_READER, _WORDS, _EMPTY), classes="expected", by_class="by_class",
             marked=_marking("objects"), roles={role: _ROLES[role] for role in _ROLES if role != "number"},

@@ -217,7 +217,8 @@ class ObjectView:
 class ObjectViews:
     """An object under one rule: in the source and in the follow-ups, or `why` there are none.
 
-    `confidence` and `iou` say from where on a detection is there, and is about the object.
+    `confidence` and `iou` say from where on a detection is there, and is about the object; a score within the `margin`
+    below the confidence is not found, and not lost either (0 where the object must be gone).
     """
 
     source: ObjectView
@@ -225,6 +226,7 @@ class ObjectViews:
     why: str
     confidence: float
     iou: float
+    margin: float
 
 
 def object_views(run: Run, case: str, target: str, name: str, *, judging: str = DEFAULT) -> ObjectViews:
@@ -245,7 +247,8 @@ def object_views(run: Run, case: str, target: str, name: str, *, judging: str = 
         views.append(replace(view, draw=draw, found_share=verdict["found"], broken=broken))
     source = _view(judged_by, judged_by.sources.row(0, named=True), target)
     confidence, iou = float(judged_by.options["confidence"]), float(judged_by.parameters["iou"])
-    return ObjectViews(source, tuple(views), why, confidence, iou)
+    margin = 0.0 if _is_gone(name) else float(judged_by.options["margin"])
+    return ObjectViews(source, tuple(views), why, confidence, iou, margin)
 
 
 def _evidence(run: Run, case: str, name: str, judging: str) -> tuple[Evidence, str]:

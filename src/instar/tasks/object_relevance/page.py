@@ -220,6 +220,7 @@ def _shown(here: _Case, verdicts: pl.DataFrame, chosen: Explained, query: Query,
         "source": _tile(here, chosen, step, views, views.source, False),
         "tiles": tiles[:DRAWS],
         "left_out": len(tiles[DRAWS:]),
+        "margin": views.margin,
     }
 
 
@@ -271,7 +272,9 @@ def _words(view: ObjectView, views: ObjectViews, label: str) -> str:
         return f"not found: nothing called {label} overlaps it enough (IoU {views.iou:g})"
     if view.found_share:
         return f"found, score {view.score:.2f}"
-    return f"not found: its score {view.score:.2f} is below {views.confidence:g}"
+    forgiven = view.draw is not None and views.source.found_share and views.margin and not view.broken
+    margin = f", by no more than the margin of {views.margin:g}: that is not lost" if forgiven else ""
+    return f"not found: its score {view.score:.2f} is below {views.confidence:g}{margin}"
 
 
 _FOLDER = files("instar.tasks.object_relevance")

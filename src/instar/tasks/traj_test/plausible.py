@@ -23,6 +23,9 @@ IGNORED, OPPOSITE = 0.8, 1.2
 """Shares of the turn that are not followed: from the first the past is ignored, from the second it is opposed."""
 NO_PAST = "nobody knows the past of this case"
 NO_TURN = "the past was not turned; follows goes with turn_past"
+STOPPED = "the person has just stopped or turned: at the last pace they do not go on as before"
+UNSTEADY = 0.5
+"""The share of the turn that a person may leave out who goes on as in the last steps: how others go on is unknown."""
 DETERMINISTIC = "it was predicted once: a deterministic system has nothing to vary"
 ONE_ANSWER = "every answer is one future, the same one whatever the seed: a deterministic system has nothing to vary"
 
@@ -61,12 +64,22 @@ def _followed(sources: list[Floats], runs: list[Floats], past: Floats, degrees: 
     turn = pace - Warp.rotation((1, 1), degrees, (0.0, 0.0)).points(pace)
     if not np.linalg.norm(turn) > 0:
         return {"reason": "the past was turned by whole turns, or the person stands: nothing changed"}
+    if _going_on(past).min() <= 1 - UNSTEADY:
+        return {"reason": STOPPED}
     moved = _mean(sources) - _mean(runs)
     going_on = (sources[0].shape[1] + 1) / 2
     along = float(moved @ turn) / (going_on * float(turn @ turn))
     severity = max(0.0, 1 - along)
     kind = "past opposed" if severity >= OPPOSITE else "past ignored" if severity >= IGNORED else None
     return {"severity": severity, "kind": kind, "along": along}
+
+
+def _going_on(past: Floats) -> Floats:
+    """Which share of the turn somebody makes who goes on as in the last step, the last two, and so on: on positions in
+    whole pixels the last step of a slow person is often none."""
+    counts = np.arange(1, len(past))[:, None]
+    paces = (past[-1] - past[-2::-1]) / counts
+    return np.asarray(paces @ paces[-1] / (paces[-1] @ paces[-1]))
 
 
 def _mean(runs: list[Floats]) -> Floats:

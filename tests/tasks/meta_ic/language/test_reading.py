@@ -379,3 +379,21 @@ def test_words_lie_where_they_say(text: str) -> None:
     assert [text[start:end] for start, end in zip(words.start, words.end, strict=True)] == words.raw
     assert all(0 <= first <= at for at, first in enumerate(words.quoted) if first >= 0)
     assert words.start == sorted(words.start)
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("A MAN WEARING A TIE. A man wearing a tie.", {"person": "one", "tie": "one"}),
+        ("a dog on a bench! a dog on a bench! a dog on a bench", {"dog": "one", "bench": "one"}),
+        ("two dogs. two dogs.", {"dog": "many"}),
+        ("a dog and a dog.", {"dog": "many"}),
+        ("a dog on a bench. a dog on a couch.", {"dog": "many", "bench": "one", "couch": "one"}),
+    ],
+)
+def test_a_sentence_that_stands_there_twice_counts_once(text: str, objects: dict[str, str]) -> None:
+    assert read_caption(text).objects == objects
+
+
+def test_a_wider_word_in_a_repeated_sentence_stands_for_one_thing() -> None:
+    assert len(read_caption("an animal in a field. an animal in a field.").wider) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from instar.tasks.meta_ic.language.counting import number_of
@@ -10,9 +11,11 @@ from instar.tasks.meta_ic.language.matching import Match, find_matches, tags_of
 from instar.tasks.meta_ic.language.mentions import Mention, Number, Reading
 from instar.tasks.meta_ic.language.nouns import plural
 from instar.tasks.meta_ic.language.sentence import NOUN_TAGS, REACH, Occurrence, Sentence
-from instar.tasks.meta_ic.language.splitting import split
+from instar.tasks.meta_ic.language.splitting import Words, split
 from instar.tasks.meta_ic.language.tagger import Tagger
 from instar.tasks.meta_ic.language.vocabulary import Entry, Vocabulary, coco
+
+_STOPS = frozenset(".!?;")
 
 
 def read_caption(
@@ -47,7 +50,34 @@ def _read(text: str, vocabulary: Vocabulary, tagger: Tagger | None, inserted: fr
         reader.judge(first, end, entries)
     reader.stand_ins()
     mentions = sorted(reader.mentions, key=lambda mention: mention.start)
-    return Reading(text, tuple(mentions), tuple(reader.dismissed), tuple(reader.wider))
+    copies = _repetitions(words)
+    mentions = [
+        replace(one, again=True, why=f"{one.why}, in a sentence that stands there twice")
+        if one.start in copies
+        else one
+        for one in mentions
+    ]
+    wider = [one for one in reader.wider if one.start not in copies]
+    return Reading(text, tuple(mentions), tuple(reader.dismissed), tuple(wider))
+
+
+def _repetitions(words: Words) -> frozenset[int]:
+    """Where the words begin of sentences that stand there before, word for word: who says them again names nothing
+    new."""
+    sentences: list[list[int]] = [[]]
+    for at, word in enumerate(words.lower):
+        if word in _STOPS:
+            sentences.append([])
+        else:
+            sentences[-1].append(at)
+    earlier: set[tuple[str, ...]] = set()
+    places: set[int] = set()
+    for sentence in sentences:
+        text = tuple(words.lower[at] for at in sentence)
+        if text in earlier:
+            places.update(words.start[at] for at in sentence)
+        earlier.add(text)
+    return frozenset(places)
 
 
 _read_before = lru_cache(maxsize=4096)(_read)
