@@ -1,4 +1,4 @@
-"""What to say where no score of a system counts, and what to judge it with."""
+"""What to say where no score of a system counts or scores are none, and what to judge it with."""
 
 from __future__ import annotations
 
@@ -25,6 +25,18 @@ def weak_words(highest: float, confidence: float, where: str = "") -> str:
         f"{none} reaches the confidence of {confidence:g}, from which on something counts as found; the highest{there} "
         f"is {shown}. {advice}"
     )
+
+
+def advised_scale(low: float, high: float) -> str:
+    """What to do about scores that do not lie between 0 and 1.
+
+    >>> advised_scale(1, 94.1), advised_scale(-3, 5)
+    ('divide percent by 100', 'pass logits through a sigmoid, or clip')
+    """
+    fix = "pass logits through a sigmoid, or clip"
+    if low >= 0 and 1.5 < high <= 100:
+        fix = "divide percent by 100" if high > 20 else f"divide percent by 100, or {fix}"
+    return fix
 
 
 def advised_options(score: float) -> str:

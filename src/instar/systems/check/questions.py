@@ -26,7 +26,7 @@ from instar.systems.check.examination import (
     scores_of,
 )
 from instar.systems.check.geometry import fitting_factor
-from instar.systems.scores import weak_words
+from instar.systems.scores import advised_scale, weak_words
 from instar.transforms import transformation
 from instar.warp import Size
 
@@ -78,6 +78,12 @@ def finds(examined: Examination) -> tuple[State, str]:
     examined.need_answers()
     answered = len(examined.answered)
     counts = [len(answer.marks()) for _, answer in examined.with_marks]
+    remarks = [remark for _, _, answer in examined.answered if (remark := answer.remark())]
+    if remarks:
+        return "warning", (
+            f"in {len(remarks)} of {images_text(answered)} {remarks[0]}. It counts as nothing found; see whether the "
+            "model's numbers overflow, or return nothing where it finds nothing"
+        )
     if not counts:
         return "warning", (
             f"nothing was found in any of {images_text(answered)}: use images that show what the system looks for, "
@@ -123,10 +129,8 @@ def scores(examined: Examination) -> tuple[State, str]:
     scores = np.concatenate([mark.scores for _, answer in examined.with_marks for mark in answer.marks()])
     low, high = float(scores.min()), float(scores.max())
     if low < 0 or high > 1:
-        fix = "pass logits through a sigmoid, or clip"
-        if low >= 0 and 1.5 < high <= 100:
-            fix = "divide percent by 100" if high > 20 else f"divide percent by 100, or {fix}"
-        return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}")
+        fix = advised_scale(low, high)
+        return "problem", f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}"
     of_images = [scores_of(answer) for _, answer in examined.with_marks]
     best = np.array([each.max() for each in of_images])
     low, high, weak = min(each.min() for each in of_images), best.max(), best < COUNTS
