@@ -141,11 +141,15 @@ def scores(examined: Examination) -> tuple[State, str]:
             f"{words[0].lower()}{words[1:]}. Or return probabilities, or see whether the images show what the system "
             "looks for"
         )
+    if sum(map(len, of_images)) == 1:
+        return "unsure", f"the only one is {high:.3g}, which tells nothing: ask more images"
     if low == high:
         return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
     return "ok", f"between {low:.2g} and {high:.2g}"
 
 
+SAME_MEAN = 0.005
+"""Mean scores that are no further apart are the same, as they are printed."""
 TIED = 0.8
 """The share of the first class's score from which on rules take another class for as good, unless told otherwise."""
 
@@ -195,7 +199,15 @@ def channels(examined: Examination) -> tuple[State, str]:
             f"with red and blue exchanged the system is surer: the best score of an image is {means} in the mean, over "
             f"{len(gains)} images. Your model seems to expect BGR; images are RGB: image[..., ::-1]"
         )
-    return "ok", f"best scores are {np.mean(of_rgb):.2f} in the mean, with red and blue exchanged {np.mean(of_bgr):.2f}"
+    seen = f"best scores are {np.mean(of_rgb):.2f} in the mean, with red and blue exchanged {np.mean(of_bgr):.2f}"
+    if gains.mean() > SAME_MEAN:
+        return "unsure", (
+            f"{seen}: the system is surer with them exchanged, but {images_text(len(gains))} cannot tell that from "
+            "chance. Ask more images, in strong colours; images are RGB"
+        )
+    if gains.mean() >= -SAME_MEAN:
+        return "unsure", f"{seen}: the scores do not show which order of the channels it expects; images are RGB"
+    return "ok", seen
 
 
 def _clearly_more(gains: npt.NDArray[np.float64]) -> bool:
