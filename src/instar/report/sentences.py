@@ -32,7 +32,7 @@ from instar.report.words import (
     percent,
 )
 from instar.store import Row
-from instar.systems.scores import advised_scale, weak_words
+from instar.systems.scores import unscaled_words, weak_words
 from instar.transforms.words import in_words, value_words
 
 
@@ -181,12 +181,7 @@ def answers_words(answers: Answers, judged: Judged) -> list[str]:
             "numbers overflow answers like this, and so does an adapter that leaves out each landmark it is unsure of."
         )
     if answers.unscaled is not None:
-        low, high = answers.unscaled
-        words.append(
-            f"The scores lie between {low:.3g} and {high:.3g}, and not between 0 and 1. Rules count what scores at "
-            f"least {answers.confidence:g} as found, so that the rates say little. Change the adapter: "
-            f"{advised_scale(low, high)}."
-        )
+        words.append(unscaled_words(*answers.unscaled, answers.confidence or 0.0))
     if answers.normalised:
         words.append(
             "The coordinates lie about between 0 and 1, in images of many pixels: they look like shares of the image, "

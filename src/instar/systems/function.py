@@ -19,6 +19,7 @@ from instar.systems.alike import answers_by_shape
 from instar.systems.closures import Holdings
 from instar.systems.identity import Identity
 from instar.systems.modules import imported_modules, own_modules
+from instar.systems.settled import settled_parts
 from instar.systems.system import Predict, System, content_hash, fingerprint_of, on_device, usable_device
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -121,6 +122,8 @@ def from_function(function: Callable[..., object], name: str) -> System:
     tensors = bool(declared.get("takes_tensors"))
     device = usable_device(declared["device"], name) if tensors else str(declared.get("device") or "")
 
+    identity = _identity(function, name, declared, device if tensors else "")  # before it answers for the first time
+
     def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> Sequence[object]:
         plain = [input.plain() for input in inputs]
         if batch == "array":
@@ -144,7 +147,6 @@ def from_function(function: Callable[..., object], name: str) -> System:
     for option, chosen in {"takes_tensors=True": tensors, "batch='array'": batch == "array"}.items():
         if chosen and takes != "image":
             raise ValueError(f"{name}: {option} is for images; {kind} are answers to a {takes}")
-    identity = _identity(function, name, declared, device if tensors else "")
     return System(
         name,
         kind,
@@ -166,7 +168,7 @@ def _identity(function: Callable[..., object], name: str, declared: Mapping[str,
     its tensors: a follow-up may differ by a grey level from another one's."""
     holdings = Holdings(function)
     at_top = importable(function, name)  # of a module, which says all
-    objects, parts = ([], {}) if at_top else (holdings.objects, holdings.parts)
+    objects, parts = ([], {}) if at_top else (holdings.objects, settled_parts(function, holdings.parts))
     module = name.partition(":")[0]
     files, edited = own_modules([module, *holdings.modules])
     paths = dict(declared.get("weights") or {})

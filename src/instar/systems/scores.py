@@ -39,6 +39,14 @@ def advised_scale(low: float, high: float) -> str:
     return fix
 
 
+def unscaled_words(low: float, high: float, confidence: float) -> str:
+    """That scores are none from 0 to 1, which rules take them for, and what to do about it."""
+    return (
+        f"The scores lie between {low:.3g} and {high:.3g}, and not between 0 and 1. Rules count what scores at least "
+        f"{confidence:g} as found, so that the rates say little. Change the adapter: {advised_scale(low, high)}."
+    )
+
+
 def advised_options(score: float) -> str:
     """The judging options for a system whose sure answers score about this: half of it counts, a fifth is the margin.
 
