@@ -114,6 +114,7 @@ def from_function(function: Callable[..., object], name: str) -> System:
 
     A function with a parameter `seed` is given one, and is taken to be stochastic.
     """
+    _refuse_async(function, name)
     declared = getattr(unpacked(function), "__instar__", {})
     signature = inspect.signature(function)
     seeded = "seed" in signature.parameters or "seeds" in signature.parameters
@@ -160,6 +161,17 @@ def from_function(function: Callable[..., object], name: str) -> System:
         takes_tensors=tensors,
         device=device,
     )
+
+
+def _refuse_async(function: Callable[..., object], name: str) -> None:
+    """Raise for a function that returns what somebody has to await: nobody here does."""
+    inner = unpacked(function)
+    if inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__):
+        called = name.rpartition(":")[2].rpartition(".")[2]
+        raise TypeError(
+            f"{name} is async, and a system is called and answers: wrap it in a function that returns "
+            f"asyncio.run({called}(image)), and name that one"
+        )
 
 
 def _identity(function: Callable[..., object], name: str, declared: Mapping[str, Any], device: str) -> Identity:
