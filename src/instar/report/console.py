@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from instar.report.words import SPACE, one_line, visible
@@ -20,7 +20,9 @@ from instar.report.words import SPACE, one_line, visible
 _KEPT = "\ue000"
 """Stands for a space at which no line is broken, while lines are: for rich every space is one."""
 _LEAST = 12
-"""How narrow a column of words may become. Columns of numbers keep their width."""
+"""How narrow a column of words may become where lines would else be too long. Columns of numbers keep their width."""
+_WORD = 24
+"""Letters of a word that are not cut where lines are long enough, or too long anyhow."""
 
 
 def headed_table(heads: Sequence[str], *, words: Collection[str]) -> Table:
@@ -46,7 +48,8 @@ class PlainConsole(Console):
     sentence and a cell of a table are one line, so that no name can pass for a sentence or a row.
 
     A table that is wider than the console has its words folded, never its numbers (the columns that do not wrap);
-    where these alone are wider, so are its lines: a number that is cut is another number.
+    where these alone are wider, so are its lines: a number that is cut is another number. A word is cut only where
+    that keeps lines short enough.
 
     `worded` puts sentences into the words of whoever reads them.
     """
@@ -62,10 +65,8 @@ class PlainConsole(Console):
                 column.overflow = "fold"
             if _table_width(self, table) > self.width:
                 _fold_heads(self, table)
-            least = _table_width(self, table, least=True)
-            if least > self.width:
-                table.width = least
-                options = {**options, "crop": False}
+                if _fold_words(self, table) > self.width:
+                    options = {**options, "crop": False}
         texts = (self._worded(one) if isinstance(one, str) else one for one in objects)
         super().print(*map(_one_line, texts), **options)
 
@@ -80,14 +81,43 @@ class PlainConsole(Console):
         return super().render_str(text.replace(SPACE, _KEPT), **options)
 
 
-def _table_width(console: Console, table: Table, *, least: bool = False) -> int:
-    """How wide a table wants to be, or has to be."""
+def _table_width(console: Console, table: Table) -> int:
+    """How wide a table wants to be."""
+    return _gaps(table) + sum(_widest(console, [column.header, *column._cells]) for column in table.columns)
+
+
+def _gaps(table: Table) -> int:
     _, right, _, left = table.padding
-    width = (left + right) * (len(table.columns) - 1)
-    for column in table.columns:
-        wanted = _widest(console, [column.header, *column._cells])
-        width += min(wanted, _LEAST) if least and not column.no_wrap else wanted
-    return width
+    return (left + right) * (len(table.columns) - 1)
+
+
+def _fold_words(console: Console, table: Table) -> int:
+    """Make columns of words as narrow as the console asks for, with as few words cut as can be; returns how wide the
+    table is."""
+    wanted = [_widest(console, [column.header, *column._cells]) for column in table.columns]
+    whole = [
+        want if column.no_wrap else min(want, max(_LEAST, min(_WORD, _longest_word(console, column))))
+        for want, column in zip(wanted, table.columns, strict=True)
+    ]
+    cut = [want if column.no_wrap else min(want, _LEAST) for want, column in zip(wanted, table.columns, strict=True)]
+    room = console.width - _gaps(table)
+    widths = cut if sum(cut) <= room else [*whole]
+    for place in sorted(range(len(widths)), key=lambda place: whole[place] - widths[place]):
+        if sum(widths) - widths[place] + whole[place] <= room:
+            widths[place] = whole[place]
+    more, spare = sum(wanted) - sum(widths), max(0, room - sum(widths))
+    for column, want, width in zip(table.columns, wanted, widths, strict=True):
+        column.width = width + (min(want - width, spare * (want - width) // more) if more else 0)
+    table.width = _gaps(table) + sum(column.width or 0 for column in table.columns)
+    return table.width
+
+
+def _longest_word(console: Console, column: Column) -> int:
+    return max((_least(console, cell) for cell in (column.header, *column._cells)), default=0)
+
+
+def _least(console: Console, cell: RenderableType) -> int:
+    return Measurement.get(console, console.options.update_width(10_000), cell).minimum
 
 
 def _widest(console: Console, cells: Iterable[RenderableType]) -> int:
