@@ -325,3 +325,16 @@ def test_wide_tables_scroll_in_their_own_box_and_say_so(page: Any, several: Path
     page.set_viewport_size({"width": 1400, "height": 900})
     page.wait_for_function("!document.querySelector('#comparison-poses-differences .table.over')")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1400
+
+
+def test_the_name_of_a_rule_is_not_cut_in_a_table(page: Any, several: Path) -> None:
+    """Columns of numbers leave it the room of its longest word, beside a picture too."""
+    page.set_viewport_size({"width": 500, "height": 900})
+    opened(page, several)
+    lines = page.evaluate(
+        """() => [...document.querySelectorAll("td.rule .name")].map(name => {
+            name.textContent = "finger_discs(middle)_and_more";
+            return name.getClientRects().length;
+        })"""
+    )
+    assert lines and set(lines) <= {0, 1}
