@@ -18,8 +18,9 @@ def test_a_folder_that_gets_cases_of_another_dataset_says_so(
         for path in (tmp_path / name).iterdir():
             path.rename(path.with_name(f"{name}-{path.name}"))
 
-    def told(folder: str, **options: int) -> str:
-        instar.run("tests.toys:rectangles", "gamma(0.9)", tmp_path / folder, out=tmp_path / "run", workers=0, **options)
+    def told(folder: str, limit: int | None = None) -> str:
+        photos = tmp_path / folder
+        instar.run("tests.toys:rectangles", "gamma(0.9)", photos, out=tmp_path / "run", workers=0, limit=limit)
         return capsys.readouterr().err
 
     assert "added" not in told("first", limit=1) + told("first")

@@ -14,6 +14,7 @@ from instar.outputs import Output, output_kind
 from instar.outputs.output import UNPLACED
 from instar.outputs.shares import SMALLEST, gist, normalised
 from instar.store import of_cases
+from instar.transforms import named_transformation
 
 if TYPE_CHECKING:
     from instar.analysis.run import Run
@@ -92,6 +93,21 @@ def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
         _unscaled(counts) if confidence else None,
         unplaced.get(True, 0),
     )
+
+
+def output_of(run: Run, case: str, follow_up: str, draw: int, repeat: int) -> Output:
+    """The stored answer to one input; LookupError, with the reason, where there is none."""
+    name = SOURCE if follow_up == SOURCE else named_transformation(follow_up).id
+    keys = {"case": case, "follow_up": name, "draw": draw, "repeat": repeat}
+    here = pl.all_horizontal(pl.col(key) == value for key, value in keys.items())
+    rows = run.store.whole(run.store.predictions(where=here))
+    asked = f"{name} of {case!r}, draw {draw}, repeat {repeat}"
+    if rows.is_empty():
+        raise LookupError(f"{run.folder} holds no prediction of {asked}; `predictions()` lists those that it holds")
+    row = rows.row(0, named=True)
+    if row["status"] != "ok":
+        raise LookupError(f"{asked} has no answer: {row['status']}: {row['message']}")
+    return output_kind(run.manifest.system.kind).from_row(row, run.manifest.header)
 
 
 def idle(run: Run, threshold: float | None = None, *, judging: str = DEFAULT) -> Idle | None:
