@@ -101,12 +101,14 @@ def output_of(run: Run, case: str, follow_up: str, draw: int, repeat: int) -> Ou
     keys = {"case": case, "follow_up": name, "draw": draw, "repeat": repeat}
     here = pl.all_horizontal(pl.col(key) == value for key, value in keys.items())
     rows = run.store.whole(run.store.predictions(where=here))
-    asked = f"{name} of {case!r}, draw {draw}, repeat {repeat}"
+    prediction = f"{name} of {case!r}, draw {draw}, repeat {repeat}"
     if rows.is_empty():
-        raise LookupError(f"{run.folder} holds no prediction of {asked}; `predictions()` lists those that it holds")
+        raise LookupError(
+            f"{run.folder} holds no prediction of {prediction}; `predictions()` lists those that it holds"
+        )
     row = rows.row(0, named=True)
     if row["status"] != "ok":
-        raise LookupError(f"{asked} has no answer: {row['status']}: {row['message']}")
+        raise LookupError(f"{prediction} has no answer: {row['status']}: {row['message']}")
     return output_kind(run.manifest.system.kind).from_row(row, run.manifest.header)
 
 

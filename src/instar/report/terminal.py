@@ -168,10 +168,10 @@ def show_run(
         f"{called}[bold]{escape(manifest.system.name)}[/] · {', '.join(manifest.suites)} · judging {judging}",
         highlight=False,
     )
-    found = findings(run, threshold=threshold, p=p, judging=judging, group=group, failures=failures)
-    if len(limits) > LONG and any(limits in finding.words for finding in found):
+    sentences = findings(run, threshold=threshold, p=p, judging=judging, group=group, failures=failures)
+    if len(limits) > LONG and any(limits in one.words for one in sentences):
         limits = "violated from the severities up that are said above"
-    for finding in found:
+    for finding in sentences:
         style = "bold yellow" if finding.accuses else None
         show_sentence(console, finding.words, style)
     counted = limits if by == "case" else f"{limits}; every target of a case counts for itself"
