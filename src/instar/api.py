@@ -43,6 +43,7 @@ from instar.suites import Suite, suite
 from instar.systems import System, default_objects, default_zones, system_name
 from instar.systems import system as _system
 from instar.systems.function import function_name, importable
+from instar.systems.settled import noted_answering
 from instar.transforms import transformation
 
 
@@ -145,12 +146,12 @@ def run(
     store, chosen = Store(out if part is None else part.folder(out)), chosen_suite(suite)
     choice, goal = _choice(store, until, part, at_first_failure)
     earlier = {} if fresh else stored_providers(store, trust)
-    system, workers = sendable(system, workers, engine)
+    sent, workers = sendable(system, workers, engine)
     providers = providers_of(chosen, earlier, zones=zones, objects=objects, pool=pool, trust=trust)
-    with CellProgress(store.folder, silent=on_progress is not None) as cell:
+    with CellProgress(store.folder, silent=on_progress is not None) as cell, noted_answering(system, _say):
         # fmt: off
         outcome = predict(
-            system, chosen, chosen_dataset(dataset), store, seed=seed, workers=workers, predictors=predictors,
+            sent, chosen, chosen_dataset(dataset), store, seed=seed, workers=workers, predictors=predictors,
             engine=engine, address=address, timeout=timeout, limit=limit, shard=part, providers=providers,
             retry_failed=retry_failed, fresh=fresh, choice=choice, until=goal, name=name,
             on_progress=on_progress or cell.update, say=_say,

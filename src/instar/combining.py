@@ -19,6 +19,7 @@ from instar.report.words import count_of
 from instar.store import SearchInfo, Store
 from instar.suites import Suite
 from instar.systems import System
+from instar.systems.settled import noted_answering
 
 FEWEST = 8
 """A budget asks every rule about so many cases at least: fewer say nothing of any."""
@@ -62,26 +63,27 @@ def search(
     kept = combinable(chosen.rules)
     _refuse(limits, len(kept.rules), kept.left_out)
     store = Store(out)
-    system, workers = sendable(system, workers, "local")
+    sent, workers = sendable(system, workers, "local")
     part = replace(chosen, rules=kept.rules)
     providers = providers_of(part, stored_providers(store, trust), zones=zones, objects=objects, pool=pool, trust=trust)
     seen = visual is not None and cases.inputs == Image.kind
     onlooker = Onlooker.of(store, shared_cases(cases, limit, None)) if seen else None
     choice = Search(store, kept.rules, limits, onlooker)
-    outcome = predict(
-        system,
-        part,
-        cases,
-        store,
-        seed=seed,
-        workers=workers,
-        timeout=timeout,
-        limit=limit,
-        providers=providers,
-        choice=choice,
-        search=SearchInfo((), visual if seen else None, budget),
-        on_progress=None if on_progress is None else _towards(budget, on_progress),
-    )
+    with noted_answering(system):
+        outcome = predict(
+            sent,
+            part,
+            cases,
+            store,
+            seed=seed,
+            workers=workers,
+            timeout=timeout,
+            limit=limit,
+            providers=providers,
+            choice=choice,
+            search=SearchInfo((), visual if seen else None, budget),
+            on_progress=None if on_progress is None else _towards(budget, on_progress),
+        )
     run = Run(store, outcome)
     if store.state("predictions"):
         run.judge()

@@ -113,6 +113,8 @@ class _Registration:
     name: str
     owner: str
     load: Callable[[], object]
+    package: str = ""
+    """What uninstalling takes it away; empty for what comes with a task."""
 
 
 @cache
@@ -148,7 +150,8 @@ def _registrations(group: str) -> Iterator[_Registration]:
 
 
 def _of_entry_point(entry: EntryPoint, group: str) -> _Registration:
-    return _Registration(entry.name, f"the package {_package(entry)} (entry points instar.{group})", entry.load)
+    package = _package(entry)
+    return _Registration(entry.name, f"the package {package} (entry points instar.{group})", entry.load, package)
 
 
 def _package(entry: EntryPoint) -> str:
@@ -187,9 +190,10 @@ def _loaded_or_reported(registration: _Registration, kind: type[T]) -> T | None:
     try:
         return _checked(registration, kind)
     except Exception as error:
+        away = f"; mend it, or `pip uninstall {registration.package}`" if registration.package else ""
         warnings.warn(
             f"{registration.owner}: {registration.name!r} cannot be loaded and is left out "
-            f"({type(error).__name__}: {error})",
+            f"({type(error).__name__}: {error}){away}",
             BrokenPlugin,
             stacklevel=3,
         )

@@ -27,7 +27,7 @@ from instar.store import Store
 from instar.suites import Suite
 from instar.systems import System, default_objects
 from instar.systems import system as loaded_system
-from instar.systems.check import Finding, check_system
+from instar.systems.check import SAMPLES, Finding, check_system
 from instar.transforms import NotApplicable
 
 ImageLike = Input | npt.NDArray[np.uint8] | str | Path
@@ -104,21 +104,22 @@ def _shown(source: Input) -> Image:
 
 
 def check(
-    system: str | System | Callable[..., object], inputs: Sequence[str | Path], out: str | Path
+    system: str | System | Callable[..., object], inputs: Sequence[str | Path], out: str | Path, *, limit: int = SAMPLES
 ) -> tuple[list[Finding], list[Path]]:
     """Whether a system's adapter is right, and pictures of its answers in a folder.
 
-    Without inputs: sample photos, or scenes that are made for it. Of a folder the first images are taken, as many as
-    are asked about. For a predictor of scenes, inputs are datasets. What scores too little to count is not drawn, and
-    pictures of the same inputs are replaced; findings say both.
+    Without inputs: sample photos, or scenes that are made for it. Of all images the first `limit` are asked. For a
+    predictor of scenes, inputs are datasets. What scores too little to count is not drawn, and pictures of the same
+    inputs are replaced; findings say both.
     """
     loaded = loaded_system(system)
     if loaded.takes == Image.kind:
         cases = [case for path in inputs for case in _images(path)] or list(chosen_dataset("sample-photos").cases())
     else:
         cases = [case for path in inputs for case in islice(chosen_dataset(path).cases(), 4)]
-    named = [(case.id, made) for case in cases if (made := read_input(case)[0]).kind == loaded.takes]
-    findings, answers = check_system(loaded, named)
+    read = ((case.id, read_input(case)[0]) for case in cases[:limit])
+    named = [(name, made) for name, made in read if made.kind == loaded.takes]
+    findings, answers = check_system(loaded, named, samples=limit, offered=len(cases))
     confidence, fainter = _confidence(loaded.kind), 0
     paths = _pictures(Path(out), [name for name, _, _ in answers])
     replaced = sum(path.exists() for path in paths)
@@ -140,9 +141,9 @@ def check(
 
 
 def _images(path: str | Path) -> Iterable[Case]:
-    """An image, or the first ones of a folder."""
+    """An image, or those of a folder."""
     if Path(path).is_dir():
-        return islice(chosen_dataset(path).cases(), 8)  # as many as are asked
+        return chosen_dataset(path).cases()
     return [Case(Path(path).name, path=str(path))]
 
 

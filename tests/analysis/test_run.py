@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import instar
+from instar import Segmentation
 from instar.relations import BoundRule
 from instar.report.findings import findings
 from instar.spelling import UnknownName
@@ -74,3 +76,19 @@ def test_a_run_shows_itself_in_a_line(tmp_path: Path) -> None:
     assert repr(run) == str(run) == f"<Run {run.folder}: tests.toys:steady under test, {words}>"
     shutil.rmtree(tmp_path / "run")
     assert "which cannot be read: " in repr(run), "a debugger shows what is gone, too"
+
+
+def test_a_stored_answer_is_read_whole(tmp_path: Path) -> None:
+    """A class map is stored by its hash: the answer has its cells."""
+
+    def halves(pixels: np.ndarray) -> Segmentation:
+        left = np.arange(pixels.shape[1])[None] < pixels.shape[1] // 2
+        return Segmentation.from_classes(np.broadcast_to(left, pixels.shape[:2]).astype(np.uint8), ["right", "left"])
+
+    photos = write_scenes(tmp_path / "photos", 1)
+    run = instar.run(halves, "mirror(h)", photos, out=tmp_path / "run", workers=0)
+    before, after = run.output("000.png"), run.output("000.png", "mirror( axis = h )")
+    assert isinstance(before, Segmentation) and isinstance(after, Segmentation)
+    assert before.cells.shape == (120, 160) and (before.cells == after.cells).all()
+    with pytest.raises(LookupError, match=r"holds no prediction of gamma\(2\) of '000.png'"):
+        run.output("000.png", "gamma(2)")

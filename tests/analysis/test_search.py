@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,10 @@ def test_scenes_are_searched_without_a_limit_and_the_run_says_so(tmp_path: Path)
     assert any("The inputs are no images" in note for note in run.outcome.notes)
     assert run.manifest.search.visual is None
     assert any(" | " in str(name) for name in run.predictions()["follow_up"])
+
+
+def test_a_change_that_several_rules_judge_is_named_once_where_they_are_left_out() -> None:
+    (words,) = combinable(instar.suite("detections").rules).left_out
+    names = words.partition("(")[2].partition("): they are")[0]
+    listed = re.findall(r"\w+\([^()]*\)", names)
+    assert listed and len(listed) == len(set(listed)), words

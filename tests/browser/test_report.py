@@ -336,3 +336,16 @@ def test_on_a_phone_no_column_of_a_table_lies_off_the_screen(page: Any, poses: P
     for box in (cells.nth(place).bounding_box() for place in range(4)):
         assert box["x"] >= 0 and box["x"] + box["width"] <= 400
     assert page.locator(".hint:visible").count() == page.locator(".over > .scroll:has(.chart)").count()
+
+
+def test_the_name_of_a_rule_is_not_cut_in_a_table(page: Any, several: Path) -> None:
+    """Columns of numbers leave it the room of its longest word, beside a picture too."""
+    page.set_viewport_size({"width": 500, "height": 900})
+    opened(page, several)
+    lines = page.evaluate(
+        """() => [...document.querySelectorAll("td.rule .name")].map(name => {
+            name.textContent = "finger_discs(middle)_and_more";
+            return name.getClientRects().length;
+        })"""
+    )
+    assert lines and set(lines) <= {0, 1}

@@ -67,6 +67,9 @@ def test_check_takes_a_folder_of_images(typed: Type, photos: Path, tmp_path: Pat
     good = typed("check", "tests.toys:rectangles", photos, "--out", tmp_path / "a")
     assert good.code == 0, good.stderr
     assert "4 of 4 images answered" in good.words and len(list((tmp_path / "a").iterdir())) == 4
+    some = typed("check", "tests.toys:rectangles", photos, "--out", tmp_path / "b", "--limit", 3)
+    assert "3 of the 4 images were asked, the first; 3 of 3 images answered" in some.words
+    assert len(list((tmp_path / "b").iterdir())) == 3
 
 
 def test_check_of_what_takes_no_images(typed: Type, tmp_path: Path) -> None:

@@ -75,3 +75,12 @@ def test_an_option_is_set_once(typed: Type, done: Path) -> None:
     refused = typed("judge", done, "--set", "confidence=0.1", "--set", "confidence=0.2")
     assert refused.code == 2
     assert "confidence is set twice" in refused.words
+
+
+def test_what_several_relations_take_is_named_once(typed: Type, photos: Path, tmp_path: Path) -> None:
+    """One name and one range, though each relation says in its own words what it does with it."""
+    run = tmp_path / "run"
+    typed("run", "tests.toys:rectangles", "detections", photos, "--out", run, "--limit", 1, "--workers", 0)
+    message = typed("judge", run, "--set", "foo=1").stderr
+    assert message.count("margin: ") == message.count("empty: ") == 1
+    assert "margin: a number from 0 to 1; by default 0.2 (detections, presence)" in " ".join(message.split())

@@ -41,7 +41,9 @@ def plain(result: Result) -> str:
 def test_a_sheet_is_exported_filled_in_and_imported(run: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.csv"
     assert "No pair is marked." in plain(typed("marks", run))
-    assert "sheet.csv has 6 pairs" in plain(typed("marks", run, "--export", sheet, "--unmarked"))
+    words = "empty.csv has 0 pairs: none is marked, and --unmarked writes the violated ones too"
+    assert words in plain(typed("marks", run, "--export", tmp_path / "empty.csv"))
+    assert "sheet.csv has 6 pairs No pair" in plain(typed("marks", run, "--export", sheet, "--unmarked"))
     head, *lines = sheet.read_text("utf-8-sig").splitlines()
     at = head.split(",").index("mark")
     filled = [line.split('"')[-1].split(",") for line in lines]

@@ -100,6 +100,7 @@ def test_what_is_wrong_is_said(here: Path, picture: Write, spelling: str, error:
 
 
 def test_functions(here: Path, picture: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here.parent / "elsewhere").mkdir()
     picture(here / "b.png")
     picture(here / "a.png")
     (here / "my_dataset_module.py").write_text(
@@ -111,6 +112,8 @@ def test_functions(here: Path, picture: Write, monkeypatch: pytest.MonkeyPatch) 
         "        yield Case(name, f'{name}.png', truth=Poses.from_array([], skeleton='coco-17'))\n"
         "def paths():\n"
         "    return [Path('b.png'), 'a.png', 'b.png']\n"
+        "def whole():\n"
+        f"    return [{str(here / 'a.png')!r}]\n"
         "def twice():\n"
         "    return [Case('a', 'a.png'), Case('a', 'b.png')]\n"
         "def numbers():\n"
@@ -128,6 +131,8 @@ def test_functions(here: Path, picture: Write, monkeypatch: pytest.MonkeyPatch) 
     paths = dataset("my_dataset_module:paths")
     assert ids(paths) == ["b.png", "a.png", "b.png#2"]
     assert next(paths.cases()).path == str(here / "b.png")
+    monkeypatch.chdir(here.parent / "elsewhere")  # no id hangs on the others: they stay when more are added
+    assert ids(dataset("my_dataset_module:whole")) == [(here / "a.png").as_posix()]
     with pytest.raises(ValueError, match="two cases have the id 'a'"):
         ids(dataset("my_dataset_module:twice"))
     with pytest.raises(TypeError, match="gives int"):

@@ -18,6 +18,8 @@ import pytest
 
 import instar
 from instar.engine import SystemFailed
+from instar.engine.keeper import COMMIT_ROWS, COMMIT_SECONDS
+from instar.engine.predictor import HAND_OVER_SECONDS
 from instar.files import place_file
 from instar.image import read_image
 from instar.store import KEY, Store
@@ -210,3 +212,10 @@ def test_a_system_that_cannot_load_stops_the_run_with_its_reason(tmp_path: Path)
     photos = write_scenes(tmp_path / "photos", 2)
     with pytest.raises(SystemFailed, match="there is no module 'nowhere'"):
         instar.run("nowhere:system", "gamma(0.5)", photos, out=tmp_path / "run", workers=1)
+
+
+def test_the_docs_say_when_answers_are_committed() -> None:
+    """What may be lost at most is a promise, and stands wherever people look for it."""
+    runs, house = ((ROOT / "docs" / name).read_text().replace("\n", " ") for name in ("runs.md", "architecture.md"))
+    for words in (f"{COMMIT_SECONDS:g} seconds", f"{COMMIT_ROWS:,} rows", f"{HAND_OVER_SECONDS:g} seconds"):
+        assert words in runs and words in house

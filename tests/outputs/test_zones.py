@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from instar.engine.needs import no_provider
 from instar.image import Image
 from instar.outputs.zones import Zones
 from instar.store import rows_frame
@@ -68,3 +69,11 @@ def test_accepted_are_zones_as_large_as_the_image() -> None:
         Zones.accept(one, Image.blank((4, 2)))
     with pytest.raises(TypeError, match="expected Zones"):
         Zones.accept(CELLS, Image.blank((3, 2)))
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_what_gets_a_segmenter_is_no_step_more_than_it_takes(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("instar.outputs.zones.find_spec", lambda name: object() if installed else None)
+    words = no_provider("zones")
+    assert "`instar models pull selfie-multiclass` get" in words
+    assert ("pip install" in words) is not installed

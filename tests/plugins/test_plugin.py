@@ -112,5 +112,6 @@ def test_a_broken_package_is_reported_and_costs_nobody_else(tmp_path: Path) -> N
     listed = instar(tmp_path, "systems")
     assert listed.returncode == 0 and "mediapipe-holistic" in listed.stdout
     assert "no_such_module" in listed.stderr and "broken" in listed.stderr and "Traceback" not in listed.stderr
+    assert listed.stderr.count("; mend it, or `pip uninstall broken`") >= 1
     wanted = instar(tmp_path, "check", "broken-system")
     assert wanted.returncode == 2 and "also_missing" in wanted.stderr

@@ -24,6 +24,8 @@ from typer.testing import CliRunner
 import instar
 from instar import Case, Dataset, Detections, Image, Labels, Poses, Segmentation, declare
 from instar.cli import app
+from instar.gate.checks import checked
+from instar.gate.policy import read_policy
 from instar.relations import relations
 from instar.report import show_run
 from instar.report.findings import findings
@@ -109,7 +111,16 @@ FAULTS = {
         question="scores",
         checked="no score reaches the confidence of 0.5",
     ),
-    "poses with logits": Fault(weak_poses(-1.5), "poses", "the highest is -1.5. They look like logits"),
+    "poses with logits": Fault(
+        weak_poses(-1.5), "poses", "The scores lie between -1.5 and -1.5, and not between 0 and 1."
+    ),
+    "people without landmarks": Fault(
+        lambda pixels: Poses.from_array(np.full((1, 17, 2), np.nan), skeleton=_BONES, scores=[0.9]),
+        "poses",
+        "In 4 of 4 source images the system is sure that somebody is there, and gives not a single landmark",
+        question="found",
+        checked="all its coordinates are NaN",
+    ),
     "boxes of low scores": Fault(
         weak_boxes(0.02),
         "detections",
@@ -225,3 +236,27 @@ def test_coordinates_in_shares_of_the_image_are_told(kind: str, answer: Answer, 
         else:
             assert len(words) == 1 and "`instar check` says what to change" in words[0]
             assert words[0] in [finding.words for finding in findings(run)]
+
+
+def test_scores_in_percent_are_told(tmp_path: Path) -> None:
+    """Every ghost counts as sure: `run`, the report and the gate say so, and not of heat maps that overshoot."""
+    cases = [Case(str(number), input=Image(pixels)) for number, pixels in enumerate(IMAGES)]
+    policy = tmp_path / "instar.toml"
+    policy.write_text("cases = 0\n")
+    for name, answer, told in (("heat", weak_poses(1.2), False), ("percent", weak_boxes(93.0), True)):
+        system = declare(kind="poses" if name == "heat" else "detections")(lambda pixels, answer=answer: answer(pixels))
+        run = instar.run(system, "gamma(2)", Dataset("signs", "", lambda: iter(cases)), out=tmp_path / name, workers=0)
+        words = answers_words(run.answers(), run.judged())
+        (check,) = [check for check in checked(run, read_policy(policy)) if check.name == "answers"]
+        assert check.passed is not told
+        if not told:
+            assert not words
+            continue
+        assert words == [
+            "The scores lie between 93 and 93, and not between 0 and 1. Rules count what scores at least 0.5 as found, "
+            "so that the rates say little. Change the adapter: divide percent by 100."
+        ]
+        assert words[0] in [finding.words for finding in findings(run)]
+        assert "Scores lie between 93 and 93" in check.words
+        every = run.judge(confidence=0.0)
+        assert not answers_words(run.answers(every), run.judged(every))  # by which all count, whatever their scores are

@@ -163,3 +163,17 @@ def test_slices_say_how_many_cases_a_question_takes() -> None:
     console = printed(300)
     show_slices(console, pl.DataFrame(), limits="violated from 0.2 up")
     assert "at least 5 cases that fail and 5 that do not" in text_of(console)
+
+
+@pytest.mark.parametrize("width", [60, 80, 130])
+def test_a_word_is_cut_only_where_that_keeps_lines_short(width: int) -> None:
+    """`underexposur` and `e` below it, in a table that had room, or that was too wide for it all the same."""
+    heads = ("severity", "rule", "case", "target", "kind", "of", "judged", "failed cases", "many more")
+    table = headed_table(heads, words=("rule", "case", "target", "kind"))
+    words = ("underexposure(0.3)", "000000000790.jpg", "potted plant, 3rd", "class_change, decrease")
+    table.add_row("0.5", *words, "12", "34", "5", "6")
+    table.add_row("0.5", "background_noise(0.5) | rotation(5)", "000000000791.jpg", "person 1", "lost", *"1234")
+    console = printed(width)
+    console.print(table)
+    for word in ("underexposure(0.3)", "background_noise(0.5)", "000000000790.jpg", "class_change,", "decrease"):
+        assert word in text_of(console)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,10 @@ import instar
 from instar import Detections
 from instar.analysis.comparison import differences, sides
 from instar.api import NothingTold
+from instar.report import show_run
+from instar.report.console import PlainConsole
+from instar.report.findings import findings
+from instar.report.limits import limit_words
 from instar.report.page import make_report, page
 from tests.toys import rectangles, write_scenes
 
@@ -63,3 +69,21 @@ def test_pairs_to_which_a_rule_does_not_apply_are_not_said_to_be_kept(tmp_path: 
     text = page(make_report([blind], images=0))
     assert "The system found nothing in 3 of 3 source images" in text
     assert "count the pair as kept" not in text
+
+
+def test_thresholds_of_many_relations_are_said_once_and_not_in_the_headline(
+    runs: list[instar.Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four relations have seven lines of thresholds: before every table, and in bold, they bury what was found."""
+    run, limits = runs[1], limit_words(runs[1])
+    for longest, times in ((10_000, 2), (20, 1)):
+        for module in ("findings", "terminal"):
+            monkeypatch.setattr(sys.modules[f"instar.report.{module}"], "LONG", longest)
+        console = PlainConsole(file=io.StringIO(), width=2000)
+        show_run(console, run)
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        assert text.count(limits) > 1 if times > 1 else text.count(limits) == 1
+        assert ("violated from the severities up that are said above" in text) is (times == 1)
+        (accusing,) = [each for each in findings(run) if "violate at least one rule" in each.words]
+        assert accusing.accuses and (limits in accusing.words) is (times > 1)
+        assert [each.accuses for each in findings(run) if limits in each.words] == [times > 1]

@@ -284,6 +284,24 @@ def test_scores_that_are_logits(wrong: dict[str, Any]) -> None:
     assert findings["scores"].message.count("0 to 1") == 1
 
 
+def test_what_the_images_cannot_tell_is_not_ok() -> None:
+    """A system that is a little surer with the channels exchanged, and scores of which there is one."""
+
+    def answer(pixels: Pixels) -> Poses:
+        blue = bool(pixels[0, 0, 2] > pixels[0, 0, 0])
+        points = see(pixels[..., ::-1] if blue else pixels)
+        return poses(points, scores=[0.7 if blue else 0.64])
+
+    tinted = [
+        (name, Image(photo.pixels + np.eye(1, photo.pixels.size, dtype=np.uint8).reshape(photo.pixels.shape)))
+        for name, photo in PHOTOS
+    ]
+    channels = checked(single(answer), tinted)["channels"]
+    assert channels.state == "unsure" and "3 images cannot tell that from chance" in channels.message
+    (one,) = [each for each in checked(PERFECT, PHOTOS[:1]).values() if each.name == "scores"]
+    assert one.state == "unsure" and one.message == "the only one is 1, which tells nothing: ask more images"
+
+
 def scoring(of_tall: float, of_wide: float) -> System:
     """Whose landmarks are all visible, and whose score depends on the image's form."""
 
@@ -334,7 +352,9 @@ def test_classes_of_a_classifier_are_told_by_image() -> None:
     words = "first classes are tall: cat 0.6, wide: cat 0.83, other: cat 0.73: see whether the images show that"
     assert findings["classes"].message == words
     assert findings["scores"].message == "first classes score between 0.6 and 0.83"
-    assert findings["channels"].message == "best scores are 0.72 in the mean, with red and blue exchanged 0.72"
+    same = "best scores are 0.72 in the mean, with red and blue exchanged 0.72: the scores do not "
+    assert findings["channels"].message == f"{same}show which order of the channels it expects; images are RGB"
+    assert findings["channels"].state == "unsure"
 
 
 def test_questions_that_are_none_for_a_kind_are_one_line() -> None:

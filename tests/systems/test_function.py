@@ -194,6 +194,32 @@ def test_functions_that_cannot_be_systems() -> None:
         system(odd)
 
 
+class Wrapped:
+    """A model behind a method."""
+
+    size = 3
+
+    def close(self) -> None: ...
+
+    def predict(self, image: np.ndarray) -> Poses: ...  # type: ignore[empty-body]
+
+
+async def awaited(image: np.ndarray) -> Poses: ...  # type: ignore[empty-body]
+
+
+WRAPPED = Wrapped()
+
+
+def test_what_is_named_is_not_what_answers() -> None:
+    """An object has a method that answers; an async function answers nothing when it is called."""
+    with pytest.raises(TypeError, match=r"WRAPPED.predict is a function of it: name that$"):
+        system(f"{__name__}:WRAPPED")
+    assert system(f"{__name__}:WRAPPED.predict").kind == "poses"
+    for what in (awaited, f"{__name__}:awaited"):
+        with pytest.raises(TypeError, match=r"awaited is async.*returns asyncio.run\(awaited\(image\)\)"):
+            system(what)
+
+
 def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import numpy as np\nfrom instar.outputs.poses import Poses\n"

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 import instar
+from instar.engine.manifest import Conflict
 from instar.outputs.caption import Caption
 from instar.systems import System, function, system, systems
 from instar.systems.closures import Holdings
 from instar.systems.function import function_name, importable, unpacked
 from instar.systems.identity import SHOWN_PARTS, Identity
+from tests.toys import write_scenes
 
 HEAD = "from instar.outputs.caption import Caption\n"
 SAY = "def say(image) -> Caption: return word\n"
@@ -386,6 +388,45 @@ def test_a_function_of_a_notebook_is_its_code_and_the_plain_values_it_uses(name:
     assert before.fingerprint == same.fingerprint != after.fingerprint
     changed = [one for one in before.identity.parts if before.identity.parts[one] != after.identity.parts[one]]
     assert changed == [part]
+
+
+class Counting:
+    """It counts its answers and fills a cache, as models of notebooks do."""
+
+    def __init__(self, level: float = 0.5) -> None:
+        self.calls, self.level, self.cache = 0, level, dict[str, int]()
+
+    def __call__(self, image: np.ndarray) -> Caption:
+        self.calls += 1
+        self.cache[str(self.calls)] = self.calls
+        return Caption(f"{image.mean() > 255 * self.level}")
+
+    def answer(self, image):  # type: ignore[no-untyped-def]  # asked once for the kind of its answer
+        return self(image)
+
+
+@pytest.mark.filterwarnings("ignore::instar.api.NothingTold")
+@pytest.mark.parametrize("method", ["__call__", "answer"])
+def test_what_a_function_changes_itself_makes_it_no_other_version(
+    method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same call twice is the commonest habit: it goes on. What the user changes is another version."""
+    model = Counting()
+    photos = write_scenes(tmp_path / "photos", 2)
+    asked = model if method == "__call__" else model.answer
+    for _ in range(2):
+        instar.run(asked, "gamma(2) => verbatim", photos, out=tmp_path / "run")
+    told = capsys.readouterr().err
+    assert told.count("changed while the system answered") == 1 and "the value of Counting.calls" in told
+    calls = model.calls
+    instar.run(asked, "gamma(2) => verbatim + gamma(0.5) => verbatim", photos, out=tmp_path / "run")
+    assert model.calls > calls
+    model.level = 0.3
+    with pytest.raises(Conflict, match=r"the value of Counting.level changed"):
+        instar.run(asked, "gamma(2) => verbatim", photos, out=tmp_path / "run")
+    model.level, model.calls = 0.5, 7
+    with pytest.raises(Conflict, match=r"the value of Counting.calls changed"):
+        instar.run(asked, "gamma(2) => verbatim", photos, out=tmp_path / "run")
 
 
 def test_two_values_that_change_places_are_another_function() -> None:

@@ -230,6 +230,22 @@ def test_differences_have_an_interval_and_p_with_the_name_of_the_test(client: An
 
 
 @pytest.mark.parametrize("path", ["/?", "/gallery?run=poses&", "/compare?a=poses&b=steady&"])
+def test_what_a_page_is_not_asked_by_is_said(client: Any, path: str) -> None:
+    assert "This page knows no “thresold”" in words(client.get(f"{path}thresold=3"))
+    assert "did you mean 'threshold'?" in words(client.get(f"{path}thresold=3"))
+    assert "knows no" not in words(client.get(f"{path}judging=default&threshold=0.5"))
+
+
+def test_a_rule_is_read_as_commands_read_it(client: Any) -> None:
+    """The short spelling, and one with other spaces."""
+    for spelled in ("mirror(h)", "mirror( axis = h )"):
+        for page in ("rule", "gallery"):
+            found = client.get(f"/{page}?run=poses&rule={spelled}")
+            assert found.status_code == 200 and "mirror(h) => poses" in html.unescape(found.text)
+    assert client.get("/rule?run=poses&rule=mirrors(h)").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/?", "/gallery?run=poses&", "/compare?a=poses&b=steady&"])
 def test_a_threshold_that_is_none_is_said_and_not_passed_over(client: Any, path: str) -> None:
     for given in ("abc", "-1", "nan"):
         text = words(client.get(f"{path}threshold={given}"))

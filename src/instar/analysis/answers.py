@@ -11,8 +11,10 @@ import polars as pl
 
 from instar.engine import DEFAULT, SOURCE
 from instar.outputs import Output, output_kind
+from instar.outputs.output import UNPLACED
 from instar.outputs.shares import SMALLEST, gist, normalised
 from instar.store import of_cases
+from instar.transforms import named_transformation
 
 if TYPE_CHECKING:
     from instar.analysis.run import Run
@@ -24,6 +26,8 @@ CASES = 50
 TIES = 0.75
 """The share of near ties from which on a run says nothing. It is high: where two labels are all there are, an image
 that shows both is a tie as well."""
+LEAST_SCORE, MOST_SCORE = -0.5, 2.0
+"""Scores beyond these are none from 0 to 1: percent and logits go far beyond, a heat map overshoots by a little."""
 
 
 Idle = Literal["silent", "alike", "undecided"]
@@ -40,7 +44,9 @@ class Answers:
     one answer, else 0: the very same, or the same in shares of the frame; `words` is what it says, None where it says
     nothing in words. `normalised`: the coordinates look like shares of the frame, not like pixels. Of the `forgivable`
     pairs, those of relations that know near ties, `forgiven` are such: the judging's options forgive nearly any other
-    answer there. `keeps`: a pair in which nothing is found on either side counts as kept.
+    answer there. `keeps`: a pair in which nothing is found on either side counts as kept. `unscaled`: the lowest and
+    the highest score, where the judging asks for scores from 0 to 1 and these are none. `unplaced`: how many sources
+    were answered with something that is there and has no place.
     """
 
     sources: int
@@ -54,6 +60,8 @@ class Answers:
     forgiven: int = 0
     forgivable: int = 0
     keeps: bool = False
+    unscaled: tuple[float, float] | None = None
+    unplaced: int = 0
 
     @property
     def undecided(self) -> bool:
@@ -68,6 +76,7 @@ def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
     total = dict(counts.select("source", "answers").iter_rows())
     empty = dict(counts.select("source", "empty").iter_rows())
     highest = counts.filter("source")["highest"].max()
+    unplaced = dict(counts.select("source", "unplaced").iter_rows())
     silent = bool(total) and empty == total
     inputs, words = (0, None) if silent else _alike(run)
     return Answers(
@@ -81,7 +90,26 @@ def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
         _normalised(run),
         *_forgiven(run, judging),
         _keeps(run, judging),
+        _unscaled(counts) if confidence else None,
+        unplaced.get(True, 0),
     )
+
+
+def output_of(run: Run, case: str, follow_up: str, draw: int, repeat: int) -> Output:
+    """The stored answer to one input; LookupError, with the reason, where there is none."""
+    name = SOURCE if follow_up == SOURCE else named_transformation(follow_up).id
+    keys = {"case": case, "follow_up": name, "draw": draw, "repeat": repeat}
+    here = pl.all_horizontal(pl.col(key) == value for key, value in keys.items())
+    rows = run.store.whole(run.store.predictions(where=here))
+    prediction = f"{name} of {case!r}, draw {draw}, repeat {repeat}"
+    if rows.is_empty():
+        raise LookupError(
+            f"{run.folder} holds no prediction of {prediction}; `predictions()` lists those that it holds"
+        )
+    row = rows.row(0, named=True)
+    if row["status"] != "ok":
+        raise LookupError(f"{prediction} has no answer: {row['status']}: {row['message']}")
+    return output_kind(run.manifest.system.kind).from_row(row, run.manifest.header)
 
 
 def idle(run: Run, threshold: float | None = None, *, judging: str = DEFAULT) -> Idle | None:
@@ -124,7 +152,8 @@ def _keeps(run: Run, judging: str) -> bool:
 def _counted(run: Run, rows: pl.LazyFrame, confidence: float | None) -> pl.LazyFrame:
     """How many sources and how many follow-ups were answered, and in how many nothing counts."""
     columns = output_kind(run.manifest.system.kind).columns
-    best = pl.col("scores").list.max() if "scores" in columns else pl.lit(None, pl.Float32)
+    none = pl.lit(None, pl.Float32)
+    best, least = (pl.col("scores").list.max(), pl.col("scores").list.min()) if "scores" in columns else (none, none)
     if "scores" in columns:
         counts = best >= (-np.inf if confidence is None else confidence)
     else:
@@ -132,8 +161,21 @@ def _counted(run: Run, rows: pl.LazyFrame, confidence: float | None) -> pl.LazyF
     counts = counts.fill_null(False)
     answered = rows.filter(pl.col("status") == "ok")
     return answered.group_by(source=pl.col("follow_up") == SOURCE).agg(
-        answers=pl.len(), empty=(~counts).sum(), highest=best.filter(~counts).max()
+        answers=pl.len(),
+        empty=(~counts).sum(),
+        highest=best.filter(~counts).max(),
+        least_score=least.min(),
+        most_score=best.max(),
+        unplaced=(pl.col("message") == UNPLACED).sum(),
     )
+
+
+def _unscaled(counts: pl.DataFrame) -> tuple[float, float] | None:
+    """The lowest and the highest score of a run, where they cannot be meant to lie between 0 and 1."""
+    low, high = counts["least_score"].min(), counts["most_score"].max()
+    if low is None or high is None or (low >= LEAST_SCORE and high <= MOST_SCORE):  # type: ignore[operator]
+        return None
+    return float(low), float(high)  # type: ignore[arg-type]
 
 
 def _filled(name: str, kind: pl.DataType | type[pl.DataType]) -> pl.Expr:

@@ -48,7 +48,8 @@ def _is_identity(rule: Rule) -> bool:
 
 
 def _left_out(rules: Sequence[Rule], why: str) -> str:
-    names = ", ".join(one.left for one in rules[:3]) + ", …" * (len(rules) > 3)
+    lefts = list(dict.fromkeys(one.left for one in rules))  # several rules may judge one change
+    names = ", ".join(lefts[:3]) + ", …" * (len(lefts) > 3)
     who = "A rule is" if len(rules) == 1 else f"{len(rules)} rules are"
     return f"{who} left out ({names}): {'it is' if len(rules) == 1 else 'they are'} {why}."
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import polars as pl
 
-from instar.analysis.answers import Answers
+from instar.analysis.answers import Answers, output_of
 from instar.analysis.classes import SCHEMA as STRAYING_CLASSES
 from instar.analysis.classes import class_severities, straying_classes
 from instar.analysis.coverage import coverage, violated_counts
@@ -29,7 +29,8 @@ from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
 from instar.analysis.summary import summary
 from instar.analysis.worst import worst_in_turn
-from instar.engine import DEFAULT, Judging, Outcome, bound_rules, judge, stored_judging, unloaded_code
+from instar.engine import DEFAULT, SOURCE, Judging, Outcome, bound_rules, judge, stored_judging, unloaded_code
+from instar.outputs import Output
 from instar.registry import later_object, loaded_names, loaded_object
 from instar.relations import BoundRule, named_rule
 from instar.spelling import unknown
@@ -81,6 +82,13 @@ class Run:
     def predictions(self) -> pl.DataFrame:
         """One row per prediction: its key (case, follow_up, draw, repeat), status, change, and the output."""
         return self.store.predictions()
+
+    def output(self, case: str, follow_up: str = SOURCE, *, draw: int = 0, repeat: int = 0) -> Output:
+        """The answer to a case or to one of its follow-ups (`mirror(h)`), whole: boxes, landmarks, the cells of a map.
+
+        Raises LookupError, with the reason, where the run holds none.
+        """
+        return output_of(self, case, follow_up, draw, repeat)
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns, kept on this object until the run has further predictions or needs."""

@@ -18,21 +18,24 @@ def check(
         list[Path] | None,
         typer.Argument(
             metavar="[IMAGE]...",
-            help="Images that show what the system looks for, or a folder of them, of which the first 8 are asked; "
-            "sample photos by default. For a predictor of scenes, datasets of them, by default scenes that are made "
-            "for it.",
+            help="Images that show what the system looks for, or a folder of them; sample photos by default. For a "
+            "predictor of scenes, datasets of them, by default scenes that are made for it.",
         ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where pictures of its answers are written.")
     ] = Path("check"),
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Of many images, the first 8 are asked: each a dozen times. Ask N.")
+    ] = 8,
     as_json: Json = False,
 ) -> None:
     """Check whether the adapter of a system is right, and say what to change.
 
     It looks for the usual mistakes in coordinates (unit, order, margins, offsets), classes, scores, channels (RGB or
     BGR), left and right, batches and class maps. It also finds answers by chance or from memory, zeros for what was not
-    found, objects found twice, and seeds and pasts that are ignored. If there is a problem, the exit code is 1.
+    found, objects found twice, and seeds and pasts that are ignored. If there is a problem, the exit code is 1. What
+    these images cannot tell is unsure: ask more.
 
     Examples:
 
@@ -40,14 +43,14 @@ def check(
 
         instar check my.module:predict photo.jpg
 
-        instar check my.module:predict photos/
+        instar check my.module:predict photos/ --limit 40
 
         instar check social-force
     """
     from instar import trial
     from instar.report.listings import show_findings
 
-    findings, drawn = trial.check(system, images or [], out)
+    findings, drawn = trial.check(system, images or [], out, limit=limit)
     if as_json:
         print_json({"findings": [asdict(one) for one in findings], "pictures": [str(path) for path in drawn]})
     else:

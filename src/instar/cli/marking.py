@@ -81,7 +81,8 @@ def marks(
         counts = f"{outcome.new:,} new, {outcome.replaced:,} replaced, {outcome.same:,} as before"
         print(f"{imported}: {counts}, {outcome.empty:,} without a mark")
     if written is not None:
-        print(f"{export} has {written:,} {'pair' if written == 1 else 'pairs'}")
+        none = "" if unmarked else ": none is marked, and --unmarked writes the violated ones too, to be filled in"
+        print(f"{export} has {written:,} {'pair' if written == 1 else 'pairs'}{'' if written else none}")
     _show(opened, threshold, judging)
 
 

@@ -12,7 +12,7 @@ from instar.case import Case, Input
 from instar.files import path_of, path_text
 from instar.outputs import Output, output_kind, output_kinds
 from instar.outputs.detections import Detections
-from instar.outputs.zones import Zones
+from instar.outputs.zones import Zones, segmenter_words
 from instar.pool import Pool, read_pool
 from instar.registry import NotLoaded
 from instar.secrets import without_secrets
@@ -26,8 +26,6 @@ SURE = 0.5
 """The score from which what a system finds stands in for what is not annotated."""
 
 _NO_PROVIDER = {
-    "zones": "there is no segmenter for zones; `pip install 'instar[litert]'` and `instar models pull "
-    "selfie-multiclass` get one, or name your own as `zones`",
     "objects": "no objects are annotated here, and there is no detector to find them; `instar models pull "
     "efficientdet-lite0` gets one, or name your own as `objects`",
     "landmarks": "no landmarks are annotated here, and no system that finds them was asked; a run asks yours, a "
@@ -110,6 +108,8 @@ def is_stored(who: Provider, value: Need | NotApplicable, case: Case) -> bool:
 
 def no_provider(need: str) -> str:
     """Why a need cannot be had when nobody provides it."""
+    if need == "zones":
+        return f"there is no segmenter for zones; {segmenter_words()}, or name your own as `zones`"
     return _NO_PROVIDER.get(need, f"this case has no {need}")
 
 

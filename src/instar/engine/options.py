@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from instar.engine.judging import DEFAULT, stored_judging
 from instar.engine.plan import bound_rules
@@ -59,12 +59,23 @@ def parsed_options(store: Store, texts: Mapping[str, object]) -> dict[str, Value
     known = {option.parameter.name: option.parameter for option in options}
     for name in texts:
         if name not in known:
-            takes = " · ".join(f"{option.parameter.name}: {option.text}" for option in options) or "none"
+            takes = " · ".join(f"{each.parameter.name}: {each.text}" for each in _each_once(options)) or "none"
             raise ValueError(
                 f"there is no judging option {name!r} for this run{nearest(name, known) or '.'} "
                 f"The options of its relations: {takes}"
             )
     return {name: known[name].check(_value(known[name], text), "judging") for name, text in texts.items()}
+
+
+def _each_once(options: Sequence[JudgingOption]) -> list[JudgingOption]:
+    """Options that allow the same under one name, however each relation words what it does, as one."""
+    alike: dict[Parameter, JudgingOption] = {}
+    for option in options:
+        parameter = replace(option.parameter, help="")
+        known = alike.get(parameter)
+        relations = (*known.relations, *option.relations) if known else option.relations
+        alike[parameter] = replace(known or option, relations=relations)
+    return list(alike.values())
 
 
 def _value(parameter: Parameter, text: object) -> object:

@@ -17,6 +17,7 @@ from instar.engine.hands import LOCAL, enlisted, enlisted_on, refuse_engine
 from instar.engine.keeper import Keeper, shared_cases
 from instar.engine.manifest import grown, grown_manifest
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup
+from instar.engine.opening import opening_words
 from instar.engine.order import Order
 from instar.engine.plan import Choice, bound_rules, committed, make_plan, own_code, refuse_unloaded
 from instar.engine.process import default_workers
@@ -84,7 +85,10 @@ def predict(
             say(move_aside(store))
             locks.close()
             locks.enter_context(store.lock())
+        opening = list(opening_words(store, suite, info.system.kind, dataset, limit, shard))
         manifest = grown_manifest(store, info, suite, rules, dataset, seed, limit, shard, until, name, search)
+        for sentence in opening:  # of a run that is not refused
+            say(sentence)
         if retry_failed:
             _forget_failed(store)
         everything = bound_rules(manifest.rules, info.system.kind)

@@ -65,7 +65,7 @@ class Predictor:
         return [
             {"status": _status(answer), "message": error_text(answer), "seconds": seconds}
             if isinstance(answer, Exception)
-            else {"status": "ok", "seconds": seconds, "output": answer}
+            else {"status": "ok", "message": answer.remark(), "seconds": seconds, "output": answer}
             for answer in answers
         ]
 

@@ -114,9 +114,14 @@ class _Gate:
         return Check("finished", whole, words, 1, figure=extent.done, allowed=extent.planned)
 
     def _answers(self) -> Check:
-        """A system that finds nothing, or says the same of every input, violates no rule and shows nothing."""
+        """A system that finds nothing, or says the same of every input, violates no rule and shows nothing; nor do
+        rates that count by scores which are none."""
         why_idle = idle(self.run, self.policy.threshold, judging=self.policy.judging)
         answers = self.run.answers(self.policy.judging)
+        if answers.unscaled is not None:
+            low, high = answers.unscaled
+            scores = f"Scores lie between {low:.3g} and {high:.3g}; rules count by scores from 0 to 1."
+            return Check("answers", False, scores, 1)
         words = {
             None: "The answers differ from input to input.",
             "silent": "Nothing was found in any input: nothing shows that the system works.",

@@ -19,6 +19,9 @@ Row: TypeAlias = Mapping[str, Any]
 Schema: TypeAlias = Mapping[str, pl.DataType | type[pl.DataType]]
 """Columns, with their polars types."""
 
+UNPLACED = "what is said to be there has no place: all its coordinates are NaN"
+"""What is stored beside an answer that is sure of something and does not say where it is."""
+
 
 class Output(Protocol):
     """What every kind of output can do."""
@@ -71,6 +74,10 @@ class Output(Protocol):
 
     def says(self) -> str | None:
         """What it says in words; None for a kind that is drawn."""
+        ...
+
+    def remark(self) -> str | None:
+        """What is odd about it though it is an answer, and is stored beside it; None of most."""
         ...
 
     def facts(self) -> Mapping[str, float]:
@@ -169,6 +176,9 @@ class OutputDefaults:
         return 0.0
 
     def says(self) -> str | None:
+        return None
+
+    def remark(self) -> str | None:
         return None
 
     def facts(self) -> Mapping[str, float]:

@@ -16,7 +16,7 @@ from instar.case import Input
 from instar.json_values import as_list, as_numbers, depth, short
 from instar.outputs.arrays import floats, put
 from instar.outputs.marks import Mark
-from instar.outputs.output import OutputDefaults, Row, Schema
+from instar.outputs.output import UNPLACED, OutputDefaults, Row, Schema
 from instar.outputs.subjects import subject_frame
 from instar.shapes import Shape, Side
 from instar.skeleton import Skeleton
@@ -24,6 +24,8 @@ from instar.skeleton import skeleton as named_skeleton
 from instar.warp import Size, Warp
 
 Floats = npt.NDArray[np.float32]
+SURE = 0.5
+"""The score from which on a system says that somebody is there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,12 +35,14 @@ class Poses(OutputDefaults):
     `points` is (subjects, landmarks, 2) in pixels, NaN where a landmark is absent; `visibility`
     (subjects, landmarks) and `scores` (subjects,) are 0 to 1. Points outside the frame are allowed. A score says how
     sure it is that somebody is there: by default, who scores below 0.5 is not. A system that cannot say leaves it out.
+    `unplaced` is the best score of those who were left out since not one of their landmarks is a number.
     """
 
     skeleton: Skeleton
     points: Floats
     visibility: Floats
     scores: Floats
+    unplaced: float | None = None
 
     kind: ClassVar[str] = "poses"
     relation: ClassVar[str | None] = "poses"
@@ -108,7 +112,10 @@ class Poses(OutputDefaults):
         sure = np.ones(len(points), np.float32) if scores is None else floats(scores, "scores")
         whole = cls(bones, points, seen, sure)
         present = ~np.isnan(points[..., 0]).all(1)  # a subject of which nothing is present was not found
-        return whole if present.all() else cls(bones, points[present], seen[present], sure[present])
+        if present.all():
+            return whole
+        unplaced = None if scores is None else float(sure[~present].max())  # without scores, nobody is said to be there
+        return cls(bones, points[present], seen[present], sure[present], unplaced)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -158,6 +165,9 @@ class Poses(OutputDefaults):
                     Shape("text", places.min(0)[None], f"{score:.2f}", side="middle" if bones.pairs else None)
                 )
         return shapes
+
+    def remark(self) -> str | None:
+        return UNPLACED if self.unplaced is not None and self.unplaced >= SURE else None
 
     def sizes(self) -> Mapping[str, int]:
         return {"subjects": len(self), "landmarks of all subjects": self.visibility.size}

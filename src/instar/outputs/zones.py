@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import ClassVar
 
 import cv2
@@ -114,6 +115,12 @@ def _values(value: object, zone: str) -> tuple[int, ...]:
     if len(values) != len(as_list(value, zone, "")) or not all(0 <= one <= 255 for one in values):
         raise ValueError(f"{zone} is {short(value)}; it takes a list of label values from 0 to 255")
     return values
+
+
+def segmenter_words() -> str:
+    """How to get the segmenter of all zones, and no step more than it takes here; with its verb."""
+    pull = "`instar models pull selfie-multiclass`"
+    return f"{pull} gets one" if find_spec("ai_edge_litert") else f"`pip install 'instar[litert]'` and {pull} get one"
 
 
 OUTPUT = Zones

@@ -13,7 +13,7 @@ from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.engine.progress import FAILURES, unreadable_cases
-from instar.report.limits import limit_words
+from instar.report.limits import LONG, limit_words
 from instar.report.panels import remarks_on
 from instar.report.section import counted_kinds, heading_of, noise_of
 from instar.report.sentences import (
@@ -155,11 +155,13 @@ def _whole(
         return
     limits = limit_words(run, threshold=threshold, p=p, judging=judging)
     one_sided = rates.filter(pl.col("rule").is_in(run.changing_rules()) & pl.col("worst").is_infinite()).height
-    yield Finding(
-        f"{violating(whole)} at least one rule ({rate_words(whole)}). A rule is {limits}."
-        + (f" A severity of ∞ means: {ONE_SIDED}." if one_sided else ""),
-        bool(whole["violated"]),
-    )
+    rates_of_all = f"{violating(whole)} at least one rule ({rate_words(whole)})."
+    from_where = f"A rule is {limits}." + (f" A severity of ∞ means: {ONE_SIDED}." if one_sided else "")
+    if len(limits) <= LONG:
+        yield Finding(f"{rates_of_all} {from_where}", bool(whole["violated"]))
+        return
+    yield Finding(rates_of_all, bool(whole["violated"]))
+    yield Finding(from_where)
 
 
 def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Iterator[Finding]:

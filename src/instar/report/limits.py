@@ -11,6 +11,9 @@ from instar.engine import DEFAULT
 from instar.report.section import heading_of
 from instar.report.words import ONE_SIDED, threshold_text, unit_name
 
+LONG = 200
+"""Letters from which on the thresholds of several relations are said once, and in a sentence of their own."""
+
 
 def limit_words(
     run: Run, *, threshold: float | None = None, p: float | None = None, judging: str = DEFAULT, rule: str | None = None

@@ -219,7 +219,7 @@ def show_export(console: Console, outcome: Outcome, folder: Path) -> None:
         console.print(note, style="yellow", markup=False, highlight=False)
 
 
-_COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red", "skipped": "dim"}
+_COLOURS = {"ok": "green", "unsure": "cyan", "warning": "yellow", "problem": "bold red", "skipped": "dim"}
 
 
 def show_findings(console: Console, findings: Sequence[Finding], drawn: Sequence[Path]) -> None:

@@ -32,7 +32,7 @@ from instar.report.words import (
     percent,
 )
 from instar.store import Row
-from instar.systems.scores import weak_words
+from instar.systems.scores import unscaled_words, weak_words
 from instar.transforms.words import in_words, value_words
 
 
@@ -171,9 +171,17 @@ def answers_words(answers: Answers, judged: Judged) -> list[str]:
                 f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}"
                 f"{kept if answers.keeps and not judged['nothing_found'] else ''}."
             )
-        if answers.highest_of_empty is not None and answers.confidence is not None:
+        if answers.highest_of_empty is not None and answers.confidence is not None and answers.unscaled is None:
             where = "" if answers.silent else "In the images in which nothing was found"
             words.append(f"{weak_words(answers.highest_of_empty, answers.confidence, where)}.")
+    if answers.unplaced:
+        words.append(
+            f"In {of_total(answers.unplaced, answers.sources, 'source image')} the system is sure that somebody is "
+            "there, and gives not a single landmark: all of them are NaN. That counts as nothing found. A model whose "
+            "numbers overflow answers like this, and so does an adapter that leaves out each landmark it is unsure of."
+        )
+    if answers.unscaled is not None:
+        words.append(unscaled_words(*answers.unscaled, answers.confidence or 0.0))
     if answers.normalised:
         words.append(
             "The coordinates lie about between 0 and 1, in images of many pixels: they look like shares of the image, "

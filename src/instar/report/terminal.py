@@ -21,7 +21,7 @@ from instar.report.boundary_words import median_table
 from instar.report.combinations import show_combinations
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.findings import findings
-from instar.report.limits import limit_words
+from instar.report.limits import LONG, limit_words
 from instar.report.marks import marked_pairs
 from instar.report.precision import show_precision
 from instar.report.tables import show_tables
@@ -168,7 +168,10 @@ def show_run(
         f"{called}[bold]{escape(manifest.system.name)}[/] · {', '.join(manifest.suites)} · judging {judging}",
         highlight=False,
     )
-    for finding in findings(run, threshold=threshold, p=p, judging=judging, group=group, failures=failures):
+    sentences = findings(run, threshold=threshold, p=p, judging=judging, group=group, failures=failures)
+    if len(limits) > LONG and any(limits in one.words for one in sentences):
+        limits = "violated from the severities up that are said above"
+    for finding in sentences:
         style = "bold yellow" if finding.accuses else None
         show_sentence(console, finding.words, style)
     counted = limits if by == "case" else f"{limits}; every target of a case counts for itself"

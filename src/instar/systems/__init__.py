@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from difflib import get_close_matches
 
 from instar.registry import every, find, loaded_object
 from instar.spelling import bind, parse_call, spell
@@ -74,6 +75,14 @@ def system(spelling: str | System | Callable[..., object]) -> System:
     return loaded
 
 
+def _its_method(name: str, value: object) -> str:
+    """What to name instead of an object: that function of its own whose name is the likeliest."""
+    own = [] if type(value).__module__ == "builtins" else [each for each in dir(value) if not each.startswith("_")]
+    methods = [each for each in own if callable(getattr(value, each))]
+    likely = get_close_matches("predict", methods, 1, cutoff=0)
+    return f"; {name}.{likely[0]} is a function of it: name that" if likely else ""
+
+
 def _loaded(spelling: str | Callable[..., object]) -> tuple[System, *tuple[str, ...]]:
     """A system, and what its fingerprint covers besides files."""
     if not isinstance(spelling, str):
@@ -86,7 +95,9 @@ def _loaded(spelling: str | Callable[..., object]) -> tuple[System, *tuple[str, 
         if isinstance(loaded, System):
             return loaded, f"the fingerprint {loaded.fingerprint!r} that it declares, and by nothing else"
         if not callable(loaded):
-            raise TypeError(f"{name} is a {type(loaded).__name__}, not a function or a System")
+            raise TypeError(
+                f"{name} is a {type(loaded).__name__}, not a function or a System{_its_method(name, loaded)}"
+            )
         return (from_function(loaded, name),)
     family = _family(call.name)
     built = family.build(name, **bind(call, family.parameters, what="system"))

@@ -19,6 +19,7 @@ from instar.systems.alike import answers_by_shape
 from instar.systems.closures import Holdings
 from instar.systems.identity import Identity
 from instar.systems.modules import imported_modules, own_modules
+from instar.systems.settled import settled_parts
 from instar.systems.system import Predict, System, content_hash, fingerprint_of, on_device, usable_device
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -113,6 +114,7 @@ def from_function(function: Callable[..., object], name: str) -> System:
 
     A function with a parameter `seed` is given one, and is taken to be stochastic.
     """
+    _refuse_async(function, name)
     declared = getattr(unpacked(function), "__instar__", {})
     signature = inspect.signature(function)
     seeded = "seed" in signature.parameters or "seeds" in signature.parameters
@@ -120,6 +122,8 @@ def from_function(function: Callable[..., object], name: str) -> System:
     batch: Batch = declared.get("batch", False)
     tensors = bool(declared.get("takes_tensors"))
     device = usable_device(declared["device"], name) if tensors else str(declared.get("device") or "")
+
+    identity = _identity(function, name, declared, device if tensors else "")  # before it answers for the first time
 
     def predict(inputs: Sequence[Input], seeds: Sequence[int]) -> Sequence[object]:
         plain = [input.plain() for input in inputs]
@@ -144,7 +148,6 @@ def from_function(function: Callable[..., object], name: str) -> System:
     for option, chosen in {"takes_tensors=True": tensors, "batch='array'": batch == "array"}.items():
         if chosen and takes != "image":
             raise ValueError(f"{name}: {option} is for images; {kind} are answers to a {takes}")
-    identity = _identity(function, name, declared, device if tensors else "")
     return System(
         name,
         kind,
@@ -160,13 +163,24 @@ def from_function(function: Callable[..., object], name: str) -> System:
     )
 
 
+def _refuse_async(function: Callable[..., object], name: str) -> None:
+    """Raise for a function that returns what somebody has to await: nobody here does."""
+    inner = unpacked(function)
+    if inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__):
+        called = name.rpartition(":")[2].rpartition(".")[2]
+        raise TypeError(
+            f"{name} is async, and a system is called and answers: wrap it in a function that returns "
+            f"asyncio.run({called}(image)), and name that one"
+        )
+
+
 def _identity(function: Callable[..., object], name: str, declared: Mapping[str, Any], device: str) -> Identity:
     """What the function is made of, as far as that can be seen: the user's own modules, its code and the plain values
     that it holds where no file has them, the weights and the version that are declared, and what kind of device makes
     its tensors: a follow-up may differ by a grey level from another one's."""
     holdings = Holdings(function)
     at_top = importable(function, name)  # of a module, which says all
-    objects, parts = ([], {}) if at_top else (holdings.objects, holdings.parts)
+    objects, parts = ([], {}) if at_top else (holdings.objects, settled_parts(function, holdings.parts))
     module = name.partition(":")[0]
     files, edited = own_modules([module, *holdings.modules])
     paths = dict(declared.get("weights") or {})

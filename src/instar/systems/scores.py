@@ -1,4 +1,4 @@
-"""What to say where no score of a system counts, and what to judge it with."""
+"""What to say where no score of a system counts or scores are none, and what to judge it with."""
 
 from __future__ import annotations
 
@@ -24,6 +24,26 @@ def weak_words(highest: float, confidence: float, where: str = "") -> str:
     return (
         f"{none} reaches the confidence of {confidence:g}, from which on something counts as found; the highest{there} "
         f"is {shown}. {advice}"
+    )
+
+
+def advised_scale(low: float, high: float) -> str:
+    """What to do about scores that do not lie between 0 and 1.
+
+    >>> advised_scale(1, 94.1), advised_scale(-3, 5)
+    ('divide percent by 100', 'pass logits through a sigmoid, or clip')
+    """
+    fix = "pass logits through a sigmoid, or clip"
+    if low >= 0 and 1.5 < high <= 100:
+        fix = "divide percent by 100" if high > 20 else f"divide percent by 100, or {fix}"
+    return fix
+
+
+def unscaled_words(low: float, high: float, confidence: float) -> str:
+    """That scores are none from 0 to 1, which rules take them for, and what to do about it."""
+    return (
+        f"The scores lie between {low:.3g} and {high:.3g}, and not between 0 and 1. Rules count what scores at least "
+        f"{confidence:g} as found, so that the rates say little. Change the adapter: {advised_scale(low, high)}."
     )
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from instar.image import Image
 from instar.outputs.detections import Detections
-from instar.outputs.zones import Zones
+from instar.outputs.zones import Zones, segmenter_words
 from instar.spelling import Parameter, Scale
 from instar.transforms.change import Change, Fact
 from instar.transforms.family import Needs, NotApplicable, Transformation, TransformationFamily
@@ -39,15 +39,12 @@ def zones_around(transformation: Transformation) -> frozenset[str]:
     return AROUND & {step.values.get("zone") for step in transformation.steps}
 
 
-_SEGMENTER = "; `pip install 'instar[litert]'` and `instar models pull selfie-multiclass` get a segmenter that has it"
-
-
 def filtered(
     image: Image, needs: Needs, rng: np.random.Generator, *, inner: Transformation, zone: str
 ) -> tuple[Image, Change]:
     zones: Zones = needs["zones"]
     if zone not in zones.names:
-        hint = _SEGMENTER if zone in ("skin", "hair", "clothes") else ""
+        hint = f"; where no segmenter has it, {segmenter_words()}" if zone in ("skin", "hair", "clothes") else ""
         raise NotApplicable(f"the zones of this case have no {zone!r}, only {', '.join(zones.names)}{hint}")
     mask, share, cells = _zone(zones, zone)
     if share == 0:

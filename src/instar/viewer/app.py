@@ -11,6 +11,7 @@ from __future__ import annotations
 import mimetypes
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from importlib import resources
 from pathlib import Path
@@ -32,7 +33,7 @@ from instar.report.sentences import over_cases_text
 from instar.report.unbroken import unbroken
 from instar.store import Row
 from instar.viewer import charts, compare, pages, rules, searches, triage
-from instar.viewer.header import header, pulse
+from instar.viewer.header import header, pulse, unread_words
 from instar.viewer.overview import overview
 from instar.viewer.page import page_routes, task_pages, task_template
 from instar.viewer.pages import Viewer
@@ -144,8 +145,8 @@ class _Site:
         return self.page(request, "overview", overview(self.viewer, Filters.read(request.query_params)))
 
     def gallery(self, request: Request) -> Response:
-        filters = self.viewer.filters(request.query_params)
-        unread = filters.threshold is None and request.query_params.get("threshold", "").strip()  # the page says so
+        filters = self.spelled(request)
+        unread = unread_words("/gallery", request.query_params)  # the page says so
         as_sent = [*request.query_params.multi_items()]  # a form sends its empty fields, too
         if not unread and as_sent != [*filters.query().items()]:
             return RedirectResponse(address("/gallery", filters.query()), 302)
@@ -157,7 +158,14 @@ class _Site:
         return self.page(request, "case", pages.case(self.viewer, self.viewer.filters(query), name, shown))
 
     def rule(self, request: Request) -> Response:
-        return self.page(request, "rule", rules.rule(self.viewer, self.viewer.filters(request.query_params)))
+        return self.page(request, "rule", rules.rule(self.viewer, self.spelled(request)))
+
+    def spelled(self, request: Request) -> Filters:
+        """What an address asks for, with its rule by its id, however it is spelled."""
+        filters = self.viewer.filters(request.query_params)
+        if not filters.rule:
+            return filters
+        return replace(filters, rule=pages.spelled_rule(self.viewer.index(filters), filters.rule))
 
     def limits(self, request: Request) -> Response:
         return self.page(request, "limits", searches.limits(self.viewer, request.query_params))

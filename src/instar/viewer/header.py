@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from instar.report.words import count_of, duration, of_total, percent, threshold_text
+from instar.spelling import nearest
 from instar.store import Row
 from instar.viewer.index import Index
 from instar.viewer.pages import Viewer
@@ -56,11 +57,31 @@ def _sentence(shown: Sequence[Limit]) -> tuple[str, str]:
     return words, f"{YOURS}, in the unit of each rule" if shown[0].origin == YOURS else "each rule's own"
 
 
-def _unread(threshold: str) -> str:
-    """What is wrong with a threshold that cannot be understood, and what is shown instead."""
-    if not threshold.strip() or threshold_of(threshold) is not None:
-        return ""
-    return f"“{threshold.strip()}” is no threshold: give a number from 0 up, or ∞. What is shown is at each rule's own."
+_OWN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "/": (),
+    "/gallery": (),
+    "/rule": (),
+    "/case": ("case", "shown"),
+    "/limits": ("way", "state"),
+    "/compare": ("a", "b"),
+}
+"""What an address of a page may name besides filters; what those of tasks' pages may, only they know."""
+
+
+def unread_words(path: str, query: Mapping[str, str]) -> str:
+    """What of an address cannot be understood, and what is shown instead; nothing where all of it is."""
+    threshold, words = query.get("threshold", "").strip(), []
+    if threshold and threshold_of(threshold) is None:
+        words.append(
+            f"“{threshold}” is no threshold: give a number from 0 up, or ∞. What is shown is at each rule's own."
+        )
+    known = [*_OWN_NAMES.get(path, query), *(each.name for each in fields(Filters))]
+    words += [
+        f"This page knows no “{name}”, and shows what it would without{nearest(name, known) or '.'}"
+        for name in query
+        if name not in known
+    ]
+    return " ".join(words)
 
 
 def header(viewer: Viewer, path: str, query: Mapping[str, str], context: Mapping[str, object]) -> dict[str, object]:
@@ -82,7 +103,7 @@ def header(viewer: Viewer, path: str, query: Mapping[str, str], context: Mapping
             "origin": origin,
             "rows": [(each.words, count_of(each.rules, "rule"), each.origin) for each in shown if len(shown) > 1],
             "value": filters.query("threshold").get("threshold", ""),
-            "unread": _unread(query.get("threshold", "")),
+            "unread": unread_words(path, query),
             "grid": sorted({step for index in there for grid in index.grids.values() for step in grid}),
             "path": path,
             "kept": kept,

@@ -110,9 +110,19 @@ def picture(viewer: Viewer, filters: Filters, name: str, side: Side, width: int)
     )
 
 
+def spelled_rule(index: Index, text: str) -> str:
+    """The id of the run's rule that a text spells, as commands read it; the text itself where it spells none."""
+    if any(text == rule.id for rule in index.rules):
+        return text
+    try:
+        return index.run.rule_id(text)
+    except (KeyError, ValueError):
+        return text
+
+
 def known_rule(index: Index, name: str) -> RuleFacts:
-    """The rule of that id."""
-    rule = next((rule for rule in index.rules if rule.id == name), None)
+    """The rule of that id, or that is spelled so."""
+    rule = next((rule for rule in index.rules if rule.id == spelled_rule(index, name)), None)
     if rule is None:
         raise HTTPException(
             404, f"This run has no rule {name!r}{nearest(name, [each.id for each in index.rules]) or '.'}"

@@ -3,6 +3,6 @@
 Each finding says what was seen and what to change. A system that raises gets a finding, too.
 """
 
-from instar.systems.check.findings import Finding, check_system
+from instar.systems.check.findings import SAMPLES, Finding, check_system
 
-__all__ = ["Finding", "check_system"]
+__all__ = ["SAMPLES", "Finding", "check_system"]

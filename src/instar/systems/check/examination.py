@@ -22,7 +22,7 @@ from instar.warp import Size, Warp
 
 Floats = npt.NDArray[np.float64]
 Answer = Output | Exception
-State = Literal["ok", "warning", "problem", "skipped"]
+State = Literal["ok", "unsure", "warning", "problem", "skipped"]
 Marks = Sequence[Mark]
 
 SAME = 0.01

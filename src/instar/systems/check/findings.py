@@ -12,6 +12,8 @@ from instar.systems.check import geometry, maps, memory, questions, scenes, subj
 from instar.systems.check.examination import Examination, Skip, State, described
 from instar.systems.system import System
 
+SAMPLES = 8
+"""So many inputs are asked where nobody says how many: each is predicted about a dozen times."""
 Question = Callable[[Examination], tuple[State, str]]
 
 
@@ -25,11 +27,12 @@ class Finding:
 
 
 def check_system(
-    system: System, inputs: Sequence[tuple[str, Input]], *, samples: int = 8
+    system: System, inputs: Sequence[tuple[str, Input]], *, samples: int = SAMPLES, offered: int = 0
 ) -> tuple[list[Finding], list[tuple[str, Input, Output]]]:
     """Findings about a system's adapter, always the same ones in one order, and its answers to the inputs.
 
-    The first `samples` of the named inputs are used, each predicted about a dozen times; of more, this is said. Photos
+    The first `samples` of the named inputs are used, each predicted about a dozen times; of more, or where more were
+    `offered` to whoever chose these, this is said. Photos
     that show what the system looks for, seen from the front, say most. A predictor of scenes is also asked about scenes
     that are made here; it needs no others.
     """
@@ -38,7 +41,7 @@ def check_system(
         raise ValueError("checking a system needs at least one image")
     if samples < 1:
         raise ValueError(f"samples is at least 1, got {samples}")
-    examined = Examination(system.tested(), list(inputs[:samples]) or list(scenes.SCENES), len(inputs))
+    examined = Examination(system.tested(), list(inputs[:samples]) or list(scenes.SCENES), max(offered, len(inputs)))
     questions_of = _OF_SCENES if of_scenes else _OF_IMAGES
     return [_finding(name, question, examined) for name, question in questions_of], examined.answered
 

@@ -162,7 +162,7 @@ def sides(examined: Examination) -> tuple[State, str]:
         return "warning", behind
     seen = f"mirrored answers are {with_swap:.1f} px off with the sides exchanged, {without:.1f} px without"
     if with_swap > 0.5 * without:
-        return "ok", f"{seen}: too close to tell"
+        return "unsure", f"{seen}: too close to tell. Ask more images, of subjects whose sides are far apart"
     return "ok", seen
 
 

@@ -26,7 +26,7 @@ from instar.systems.check.examination import (
     scores_of,
 )
 from instar.systems.check.geometry import fitting_factor
-from instar.systems.scores import weak_words
+from instar.systems.scores import advised_scale, weak_words
 from instar.transforms import transformation
 from instar.warp import Size
 
@@ -78,6 +78,12 @@ def finds(examined: Examination) -> tuple[State, str]:
     examined.need_answers()
     answered = len(examined.answered)
     counts = [len(answer.marks()) for _, answer in examined.with_marks]
+    remarks = [remark for _, _, answer in examined.answered if (remark := answer.remark())]
+    if remarks:
+        return "warning", (
+            f"in {len(remarks)} of {images_text(answered)} {remarks[0]}. It counts as nothing found; see whether the "
+            "model's numbers overflow, or return nothing where it finds nothing"
+        )
     if not counts:
         return "warning", (
             f"nothing was found in any of {images_text(answered)}: use images that show what the system looks for, "
@@ -123,10 +129,8 @@ def scores(examined: Examination) -> tuple[State, str]:
     scores = np.concatenate([mark.scores for _, answer in examined.with_marks for mark in answer.marks()])
     low, high = float(scores.min()), float(scores.max())
     if low < 0 or high > 1:
-        fix = "pass logits through a sigmoid, or clip"
-        if low >= 0 and 1.5 < high <= 100:
-            fix = "divide percent by 100" if high > 20 else f"divide percent by 100, or {fix}"
-        return "problem", (f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}")
+        fix = advised_scale(low, high)
+        return "problem", f"scores or visibilities lie between {low:.3g} and {high:.3g}, they must be 0 to 1: {fix}"
     of_images = [scores_of(answer) for _, answer in examined.with_marks]
     best = np.array([each.max() for each in of_images])
     low, high, weak = min(each.min() for each in of_images), best.max(), best < COUNTS
@@ -137,11 +141,15 @@ def scores(examined: Examination) -> tuple[State, str]:
             f"{words[0].lower()}{words[1:]}. Or return probabilities, or see whether the images show what the system "
             "looks for"
         )
+    if sum(map(len, of_images)) == 1:
+        return "unsure", f"the only one is {high:.3g}, which tells nothing: ask more images"
     if low == high:
         return "ok", f"all are {low:.3g}: without scores of its own the system cannot be judged by confidence"
     return "ok", f"between {low:.2g} and {high:.2g}"
 
 
+SAME_MEAN = 0.005
+"""Mean scores that are no further apart are the same, as they are printed."""
 TIED = 0.8
 """The share of the first class's score from which on rules take another class for as good, unless told otherwise."""
 
@@ -191,7 +199,15 @@ def channels(examined: Examination) -> tuple[State, str]:
             f"with red and blue exchanged the system is surer: the best score of an image is {means} in the mean, over "
             f"{len(gains)} images. Your model seems to expect BGR; images are RGB: image[..., ::-1]"
         )
-    return "ok", f"best scores are {np.mean(of_rgb):.2f} in the mean, with red and blue exchanged {np.mean(of_bgr):.2f}"
+    seen = f"best scores are {np.mean(of_rgb):.2f} in the mean, with red and blue exchanged {np.mean(of_bgr):.2f}"
+    if gains.mean() > SAME_MEAN:
+        return "unsure", (
+            f"{seen}: the system is surer with them exchanged, but {images_text(len(gains))} cannot tell that from "
+            "chance. Ask more images, in strong colours; images are RGB"
+        )
+    if gains.mean() >= -SAME_MEAN:
+        return "unsure", f"{seen}: the scores do not show which order of the channels it expects; images are RGB"
+    return "ok", seen
 
 
 def _clearly_more(gains: npt.NDArray[np.float64]) -> bool:

@@ -152,5 +152,8 @@ def map_read(examined: Examination) -> tuple[State, str]:
             "should, see whether scene.classes gets to the model, and whether its classes are found by scene.names"
         )
     if own <= chance:
-        return "ok", f"a wall ahead moves the futures by {own:.1f} px, and chance by {chance:.1f} px: too close to tell"
+        return (
+            "unsure",
+            f"a wall ahead moves the futures by {own:.1f} px, and chance by {chance:.1f} px: too close to tell",
+        )
     return "ok", f"a wall ahead moves the futures by {own:.1f} px, one elsewhere by {moved[worst]:.1f} px"
