@@ -161,8 +161,36 @@ def test_a_slice_is_held_for_itself(runs: dict[str, instar.Run], tmp_path: Path)
     assert f" of {(brightness >= middle).sum()} cases violate any rule where brightness at least" in words
 
 
+@pytest.mark.parametrize(("end", "which"), [("below = 60", "all 16 cases"), ("at_least = 60", "none of the 16 cases")])
+def test_a_slice_that_tells_no_cases_apart_says_so_with_what_its_column_is_like(
+    runs: dict[str, instar.Run], tmp_path: Path, end: str, which: str
+) -> None:
+    brightness = runs["right"].described()["brightness"]
+    between = f"brightness is between {brightness.min():.3g} and {brightness.max():.3g}."
+    policy = tmp_path / "policy.toml"
+    policy.write_text(LIMIT.format("any rule", f'rate = 0.9\nwhere = {{ column = "brightness", {end} }}'))
+    *_, check = checked(runs["right"], read_policy(policy))
+    assert check.words.endswith(f" Its `where` selects {which}: {between}")
+
+
+def test_how_many_cases_it_takes_is_more_than_there_are_and_would_hold() -> None:
+    from instar.gate.checks import _more_cases
+    from instar.gate.policy import Limit
+
+    words = _more_cases(Limit("motion", 1, rate=0.81), 5, 9, 0.95, binomial_bounds)
+    assert words == " Too few cases show it: at this rate it takes about 14."
+    assert binomial_bounds(5, 9)[1] > 0.81 >= binomial_bounds(8, 14)[1]
+
+
+def test_a_bound_just_above_its_limit_does_not_read_like_it(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    bound = binomial_bounds(0, CASES)[1]
+    failed = failures(runs["right"], tmp_path, LIMIT.format("mirror", f"rate = {bound - 0.0001}"))["mirror"]
+    assert f"at most {100 * bound:.2f} %; at most {100 * bound - 0.01:.2f} % may" in failed
+
+
 def test_a_new_policy_is_held_by_the_run_it_was_made_of(runs: dict[str, instar.Run], tmp_path: Path) -> None:
     for run in runs.values():
+        assert f"between {run.described()['brightness'].min():.2g} and" in new_policy(run)
         assert failures(run, tmp_path, new_policy(run)) == {}
     assert "mirror" in failures(runs["forgetful"], tmp_path, new_policy(runs["right"]))
 

@@ -48,10 +48,23 @@ def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAU
         "",
         "# The upper end of the interval must lie at or below each rate: the run has to show that it is good enough.",
         '# With sure = "lower" it fails only where it is shown not to be, with sure = "plain" by the figure alone.',
+        *_some_cases(run),
         "",
     ]
     tail = ["# Against a baseline:", "# [[no_worse]]", '# of = "any rule"', "# margin = 0.02", ""]
     return "\n".join([*head, *blocks, *tail])
+
+
+def _some_cases(run: Run) -> list[str]:
+    """How a limit is made to count only some cases, with figures that these cases have."""
+    known = run.described()
+    if "brightness" not in known.columns or not known["brightness"].count():
+        return []
+    low, middle, high = (f"{known['brightness'].quantile(end, 'nearest'):.2g}" for end in (0, 0.5, 1))
+    return [
+        f'# A limit with where = {{ column = "brightness", below = {middle} }} counts only these cases; brightness is',
+        f"# between {low} and {high} here. `instar slices RUN` shows the columns.",
+    ]
 
 
 def _failed_share(run: Run) -> float:

@@ -28,6 +28,7 @@ from instar.report.tables import show_tables
 from instar.report.targets import target_names
 from instar.report.words import (
     SPACE,
+    beside_limit,
     count_of,
     duration,
     interval,
@@ -305,7 +306,7 @@ def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: b
             Text(names[row["rule"]]),
             str(row["found"]),
             str(row["total"]),
-            percent(row["share"]),
+            beside_limit(row["share"], share)[0],
             f"{1000 * row['cost']:.1f}",
         )
     show_title(console, "rules that are enough", limits)
