@@ -13,6 +13,7 @@ import instar
 from instar import Detections
 from instar.gate import PolicyError, checked, junit, markdown, new_policy, read_policy, sarif
 from instar.gate.formats import WorstPair
+from instar.report.findings import findings
 from instar.report.words import SPACE
 from instar.stats import binomial_bounds
 from tests.missing import module
@@ -207,6 +208,20 @@ def test_a_new_policy_counts_an_image_that_cannot_be_read_and_none_is_made_of_si
             idle = instar.run(system, "gamma(0.9)", folder, out=tmp_path / system.__name__, workers=0)
         with pytest.raises(PolicyError, match="so that it holds no policy; give a run that shows something"):
             new_policy(idle)
+
+
+def test_copies_of_one_image_are_no_further_evidence_and_that_is_said(tmp_path: Path) -> None:
+    folder = write_scenes(tmp_path / "photos", 2)
+    first = sorted(folder.iterdir())[0]
+    for number in range(14):
+        (folder / f"copy{number:02}{first.suffix}").write_bytes(first.read_bytes())
+    run = instar.run("tests.toys:rectangles", "mirror(h)", folder, out=tmp_path / "run", workers=0)
+    words = f"The inputs of 16 cases have only 2 different ones: {run.cases()['case'][0]} alone is there 15 times."
+    assert any(words in one.words for one in findings(run))
+    assert words in new_policy(run)
+    (tmp_path / "policy.toml").write_text("cases = 16\n")
+    (cases,) = (one for one in checked(run, read_policy(tmp_path / "policy.toml")) if one.name == "cases")
+    assert words in cases.words
 
 
 def test_what_build_servers_read(runs: dict[str, instar.Run], tmp_path: Path) -> None:

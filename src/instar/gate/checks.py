@@ -12,6 +12,7 @@ import polars as pl
 from instar.analysis import ANY, Run, Severities
 from instar.analysis.answers import idle
 from instar.analysis.comparison import Sides, differences, sides
+from instar.analysis.copies import copies
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.engine.progress import FAILURES
@@ -19,6 +20,7 @@ from instar.gate.check import Check
 from instar.gate.graphs import graph_check
 from instar.gate.measures import measured_check
 from instar.gate.policy import EACH_FAMILY, EACH_RULE, FAILED_AS, UNJUDGED, Limit, NoWorse, Policy, PolicyError
+from instar.report.copies import copies_words
 from instar.report.words import (
     beside_limit,
     count_of,
@@ -82,12 +84,14 @@ class _Gate:
     def of_run(self) -> list[Check]:
         policy, judged = self.policy, self.run.judged(self.policy.judging)
         any_rule = self.run.any_rule(policy.threshold, judging=policy.judging)
-        cases = any_rule["judged"]
+        cases, alike = any_rule["judged"], copies(self.run)
+        note = "" if alike is None else f" {copies_words(alike)}"
         checks = [
             Check(
                 "cases",
                 cases >= policy.cases,
-                f"{count_of(cases, 'case')} {'was' if cases < 2 else 'were'} judged; at least {policy.cases} must be.",
+                f"{count_of(cases, 'case')} {'was' if cases < 2 else 'were'} judged; at least {policy.cases} must be."
+                f"{note}",
                 policy.lines.get("cases", 1),
                 figure=cases,
                 allowed=policy.cases,

@@ -8,11 +8,13 @@ from contextlib import suppress
 import polars as pl
 
 from instar.analysis import Run, remembered
+from instar.analysis.copies import copies
 from instar.analysis.found import found_combinations
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.engine.progress import FAILURES, unreadable_cases
+from instar.report.copies import copies_words
 from instar.report.limits import limit_words
 from instar.report.panels import remarks_on
 from instar.report.section import counted_kinds, heading_of, noise_of
@@ -59,6 +61,7 @@ def findings(
         *_extent(run),
         *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged, answers)),
         *(Finding(words, True) for words in answers_words(answers, judged)),
+        *(Finding(copies_words(alike)) for alike in [copies(run)] if alike is not None),
         *(_unreadable(run) if failures else ()),
         *(_failures(run.unjudged(judging)) if failures else ()),
         *(() if run.searched else _whole(run, rates, threshold, p, judging, group)),
