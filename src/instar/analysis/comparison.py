@@ -150,9 +150,9 @@ def differences(pair: Sides, groups: Mapping[str, Sequence[str]] | None = None) 
 
     Only pairs that both runs judged count; `first_unjudged` counts the cases that only the second run judged, and the
     reverse. A case violates a group where it violates any of its rules. `difference` is the second rate less the first,
-    with its interval (Newcombe); p is McNemar's exact test, and `p_corrected` takes into account how many rows there
-    are (Holm). For a single rule, `higher` and `lower` count the cases in which the second severity is the higher or
-    the lower one, and `shift` is the difference of the medians with its interval, over resampled cases.
+    with its interval (Newcombe); p is McNemar's exact test, and `p_corrected` takes into account how many rows have
+    such pairs (Holm). For a single rule, `higher` and `lower` count the cases in which the second severity is the
+    higher or the lower one, and `shift` is the difference of the medians with its interval, over resampled cases.
     """
     place = {rule: number for number, rule in enumerate(pair.first.rules)}
     sets = {rule: [rule] for rule in pair.first.rules} if groups is None else groups
@@ -174,8 +174,19 @@ def differences(pair: Sides, groups: Mapping[str, Sequence[str]] | None = None) 
                 **(_severities(pair, at[0], there) if groups is None and at else {}),
             }
         )
-    corrected = holm([row["p"] for row in rows])
-    return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)], schema=_SCHEMA)
+    after = corrected([row["p"] for row in rows], [row["cases"] for row in rows])
+    return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, after, strict=True)], schema=_SCHEMA)
+
+
+def corrected(p: Sequence[float], cases: Sequence[int]) -> list[float]:
+    """p corrected (Holm) for all rules of which a comparison of two runs can say anything: those with cases that both
+    judged. The others ask nothing.
+
+    >>> corrected([0.01, 0.04, 1.0], [20, 20, 0])
+    [0.02, 0.04, 1.0]
+    """
+    asked = iter(holm([one for one, count in zip(p, cases, strict=True) if count]))
+    return [next(asked) if count else 1.0 for count in cases]
 
 
 def family_differences(pair: Sides) -> pl.DataFrame:
@@ -272,8 +283,8 @@ def target_differences(
                 "p": swapped_sides(columns) if there.any() else 1.0,
             }
         )
-    corrected = holm([row["p"] for row in rows])
-    return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)])
+    after = corrected([row["p"] for row in rows], [row["cases"] for row in rows])
+    return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, after, strict=True)])
 
 
 def _per_case(matrix: Severities, pair: Sides) -> tuple[Floats, Floats]:

@@ -9,12 +9,11 @@ from functools import reduce
 import polars as pl
 
 from instar.analysis import Answers, Run, Severities, curve, judged_pairs
-from instar.analysis.comparison import aligned, rule_counts
+from instar.analysis.comparison import aligned, corrected, rule_counts
 from instar.engine import DEFAULT
 from instar.report.section import Section, rates_per_threshold, start_of
 from instar.report.sentences import answers_words, unjudged_words
 from instar.report.words import count_of, distinct_names, listed
-from instar.stats import holm
 from instar.store import Row, Schema
 
 
@@ -69,21 +68,23 @@ def compare(runs: Sequence[Run], sections: Sequence[Sequence[Section]], *, judgi
     by_name = [{section.relation: section for section in of_run} for of_run in sections]
     shared = [name for name in by_name[0] if all(name in other for other in by_name)]
     relations = [_one(runs, names, [of_run[name] for of_run in by_name], cases, judging) for name in shared]
-    starts = [one.differences[one.section.start]["p"].to_list() for one in relations]
+    starts = [one.differences[one.section.start] for one in relations]
     return [
-        _corrected(one, [p for other in starts if other is not own for p in other])
-        for one, own in zip(relations, starts, strict=True)
+        replace(
+            one, differences=[_corrected(table, [*starts[:place], *starts[place + 1 :]]) for table in one.differences]
+        )
+        for place, one in enumerate(relations)
     ]
 
 
-def _corrected(one: Comparison, others: Sequence[float]) -> Comparison:
-    """With p corrected (Holm) for all questions of the page: its own, and those of the other relations, whose
-    thresholds are where the page starts. So a rule is as sure here as where nobody asks by relation."""
-    corrected = [
-        table.with_columns(p_corrected=pl.Series(holm([*table["p"], *others])[: table.height], dtype=pl.Float64))
-        for table in one.differences
-    ]
-    return replace(one, differences=corrected)
+def _corrected(table: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """With p corrected (Holm) for all that is asked of the same two runs: in this table, and under the other relations,
+    whose thresholds are where the page starts. So a rule is as sure here as where two runs alone are compared, and
+    nobody asks by relation."""
+    asked = pl.concat([one.select("run", "p", "cases") for one in (table, *others)])
+    of_run = {name: asked.filter(run=name) for name in table["run"].unique()}
+    after = {name: iter(corrected(rows["p"].to_list(), rows["cases"].to_list())) for name, rows in of_run.items()}
+    return table.with_columns(p_corrected=pl.Series([next(after[name]) for name in table["run"]], dtype=pl.Float64))
 
 
 def _one(

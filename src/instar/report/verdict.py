@@ -119,7 +119,7 @@ def rules_words(rules: pl.DataFrame, names: tuple[str, str]) -> str:
     judged = rules.filter(pl.col("cases") > 0)
     sure = judged.filter(pl.col("p_corrected") <= LEVEL)
     worse, better = sure.filter(pl.col("difference") > 0), sure.filter(pl.col("difference") < 0)
-    correction = f"corrected for {count_of(rules.height, 'rule')}"
+    correction = f"corrected for {count_of(judged.height, 'rule')}"
     if judged.is_empty():
         return f"Nothing can be said of {second} against {first}: no pair was judged in both."
     if sure.is_empty():
