@@ -158,8 +158,11 @@ def _whole(
         return
     limits = limit_words(run, threshold=threshold, p=p, judging=judging)
     one_sided = rates.filter(pl.col("rule").is_in(run.changing_rules()) & pl.col("worst").is_infinite()).height
+    unchanged = run.rules().filter(family="identity")["rule"].to_list()
+    noisy = rates.filter(pl.col("rule").is_in(unchanged))["violated"].sum() > 0
+    rule = "at least one rule that changes something" if noisy else "at least one rule"
     yield Finding(
-        f"{violating(whole)} at least one rule ({rate_words(whole)}). A rule is {limits}."
+        f"{violating(whole)} {rule} ({rate_words(whole)}). A rule is {limits}."
         + (f" A severity of ∞ means: {ONE_SIDED}." if one_sided else ""),
         bool(whole["violated"]),
     )

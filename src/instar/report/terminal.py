@@ -28,6 +28,7 @@ from instar.report.tables import show_tables
 from instar.report.targets import target_names
 from instar.report.words import (
     SPACE,
+    STRAY_MOST,
     beside_limit,
     count_of,
     duration,
@@ -241,7 +242,7 @@ def _worst(
     rows = [{**row, "target": name} for row, name in zip(worst.to_dicts(), targets, strict=True)]
     parts = {
         f"worst pairs, {limits}": [row for row in rows if row["violated"]],
-        "pairs that stray most, and violate no rule": [row for row in rows if not row["violated"]],
+        STRAY_MOST: [row for row in rows if not row["violated"]],
     }
     for title, part in parts.items():
         if not part:

@@ -20,6 +20,10 @@ INTERVAL_AND_P = (
 """What must be known where the interval of a difference stands beside its p."""
 
 
+STRAY_MOST = "pairs that stray most, and violate no rule"
+"""What is said of pairs that are shown among the worst, and violate nothing."""
+
+
 def hundredths(share: float, digits: int = 0) -> str:
     """A share in hundredths, as everybody rounds: a half goes away from 0, and 0 has no sign.
 
