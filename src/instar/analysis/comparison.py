@@ -140,7 +140,12 @@ _SCHEMA = {
     "group": pl.String, **dict.fromkeys(_COUNTS, pl.Int64),
     **dict.fromkeys(("difference", "low", "high", "p", "p_corrected"), pl.Float64),
     **dict.fromkeys(("higher", "lower"), pl.Int64),
+    **dict.fromkeys(("severity_p", "severity_p_corrected"), pl.Float64),
     **dict.fromkeys(("first_median", "second_median", "shift", "shift_low", "shift_high"), pl.Float64),
+}
+_SIGNS = {
+    "rule": pl.String, **dict.fromkeys(("cases", "higher", "lower"), pl.Int64),
+    **dict.fromkeys(("severity_p", "severity_p_corrected"), pl.Float64),
 }
 # fmt: on
 
@@ -157,7 +162,9 @@ def differences(pair: Sides, groups: Mapping[str, Sequence[str]] | None = None) 
     place = {rule: number for number, rule in enumerate(pair.first.rules)}
     sets = {rule: [rule] for rule in pair.first.rules} if groups is None else groups
     hits, judged = pair.hits(), [np.asarray(~np.isnan(side.severity)) for side in (pair.first, pair.second)]
-    both = pair.both
+    both, signs = pair.both, {}
+    if groups is None:
+        signs = {row.pop("rule"): row for row in severity_signs(pair.first, pair.second).to_dicts()}
     rows: list[Row] = []
     for name, members in sets.items():
         at = [place[rule] for rule in members if rule in place]
@@ -171,7 +178,8 @@ def differences(pair: Sides, groups: Mapping[str, Sequence[str]] | None = None) 
                 "first_unjudged": alone[0],
                 "second_unjudged": alone[1],
                 **paired_counts(a[there], b[there]),
-                **(_severities(pair, at[0], there) if groups is None and at else {}),
+                **(_medians(pair, at[0], there) if groups is None and at else {}),
+                **signs.get(name, {}),
             }
         )
     after = corrected([row["p"] for row in rows], [row["cases"] for row in rows])
@@ -185,8 +193,23 @@ def corrected(p: Sequence[float], cases: Sequence[int]) -> list[float]:
     >>> corrected([0.01, 0.04, 1.0], [20, 20, 0])
     [0.02, 0.04, 1.0]
     """
-    asked = iter(holm([one for one, count in zip(p, cases, strict=True) if count]))
-    return [next(asked) if count else 1.0 for count in cases]
+    after = iter(holm([one for one, count in zip(p, cases, strict=True) if count]))
+    return [next(after) if count else 1.0 for count in cases]
+
+
+def severity_signs(first: Severities, second: Severities) -> pl.DataFrame:
+    """For each rule of two aligned matrices, in how many cases that both judged the second severity is `higher` or
+    `lower`; `severity_p` is that of the exact sign test, also corrected for all such rules (Holm). It knows no
+    threshold: it sees what strays less, and violates all the same."""
+    rows: list[Row] = []
+    for rule, a, b in zip(first.rules, first.severity, second.severity, strict=True):
+        there = ~np.isnan(a) & ~np.isnan(b)
+        higher, lower = int((b[there] > a[there]).sum()), int((b[there] < a[there]).sum())
+        counts: Row = {"rule": rule, "cases": int(there.sum()), "higher": higher, "lower": lower}
+        rows.append({**counts, "severity_p": mcnemar(higher, lower)})
+    after = corrected([row["severity_p"] for row in rows], [row["cases"] for row in rows])
+    table = [{**row, "severity_p_corrected": p} for row, p in zip(rows, after, strict=True)]
+    return pl.DataFrame(table, schema=_SIGNS)
 
 
 def family_differences(pair: Sides) -> pl.DataFrame:
@@ -235,14 +258,12 @@ def paired_counts(first: Bools, second: Bools) -> Row:
     }
 
 
-def _severities(pair: Sides, row: int, there: Bools) -> Row:
+def _medians(pair: Sides, row: int, there: Bools) -> Row:
     a, b = pair.first.severity[row][there], pair.second.severity[row][there]
     if not len(a):
         return {}
     shift, low, high = median_shift(a, b)
     return {
-        "higher": int((b > a).sum()),
-        "lower": int((b < a).sum()),
         "first_median": float(np.median(a)),
         "second_median": float(np.median(b)),
         "shift": shift,

@@ -13,7 +13,7 @@ from instar.analysis import Run
 from instar.analysis.comparison import LEVEL, Sides, differences, family_differences, flips, sides, target_differences
 from instar.engine import DEFAULT
 from instar.report.cells import cell_html
-from instar.report.compared import FEW, run_notes
+from instar.report.compared import FEW, run_notes, severities_words
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
 from instar.report.words import (
@@ -100,7 +100,16 @@ def verdict(
     targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
     return Verdict(
         *names,
-        (rules_words(rules, names), all_words(families.row(-1, named=True), names)),
+        tuple(
+            filter(
+                None,
+                (
+                    rules_words(rules, names),
+                    severities_words(rules, names, spelled),
+                    all_words(families.row(-1, named=True), names),
+                ),
+            )
+        ),
         tuple(_warnings(pair, rules, names)),
         tuple(notes),
         pair.cases,

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from instar.analysis import Severities
-from instar.analysis.comparison import corrected, rule_counts
+from instar.analysis.comparison import corrected, rule_counts, severity_signs
 from instar.analysis.rates import rated
 from instar.engine import DEFAULT
 from instar.relations import MarkedPair
-from instar.report.compared import FEW, run_notes
+from instar.report.compared import FEW, run_notes, severities_words
 from instar.report.marks import marked_pairs
 from instar.store import Row
 from instar.viewer.index import Index
@@ -56,6 +56,11 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     return {
         **here,
         "rows": _rows(indexes[0], shared, first, second, limits),
+        "severities": severities_words(
+            severity_signs(first, second),
+            (a.name, b.name),
+            {rule: known_rule(indexes[0], rule).name for rule in first.rules},
+        ),
         "judged": bool(both.any()),
         "pairs": pairs,
         "marks": _marks(indexes[0], pairs),
