@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import instar
 from instar.analysis.limits import BROKEN, HELD, UNJUDGED, UNKNOWN, next_levels
 from instar.engine import Progress
 from instar.image import Pixels
-from instar.report.boundary_words import boundary_sentences
+from instar.report.boundary_words import boundary_sentences, unfinished_words
 from instar.report.findings import findings
 from instar.spelling import Parameter, Scale
 from instar.suites.grid import Grid, suite_of
@@ -152,6 +153,27 @@ def test_cases_that_are_lost_on_the_way_count_as_far_as_they_were_judged(photos:
     assert (last["at_risk"], last["share"]) == (CASES, 1)
     assert search.curve.filter(pl.col("value") > 0.5)["at_risk"].max() == 0
     assert "6 cases were not judged up to the far end" in sentences_of(search.run)
+
+
+def test_a_median_that_few_cases_broke_for_is_called_an_estimate(photos: Path, tmp_path: Path) -> None:
+    search = instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0, visual=False)
+    sure = " ".join(boundary_sentences(search))
+    assert "estimated" not in sure
+    (row,) = search.median.filter(pl.col("ray").str.contains("above")).to_dicts()
+    few = {**row, "broken": 2, "lost": 4, "unbroken": 0, "broken_before": 0, "cases": 6}
+    told = " ".join(boundary_sentences(replace(search, median=pl.DataFrame([few]))))
+    assert "an estimated half of 6 cases have broken at" in told
+    assert ": 2 broke, and 4 were lost before they did." in told
+    assert "the true limits are smaller than these" in told
+
+
+def test_a_judging_that_nobody_searched_by_says_so(photos: Path, tmp_path: Path) -> None:
+    search = instar.boundary(fading, "gamma", photos, out=tmp_path / "run", workers=0, visual=False)
+    other = search.run.boundary(judging=search.run.judge(confidence=0.8, margin=0))
+    (words,) = unfinished_words(other)
+    assert "or it followed another judging, and did not ask all that this one takes" in words
+    (words,) = unfinished_words(other, 0.4)
+    assert words.startswith("The search followed another threshold or another judging")
 
 
 def counted(pixels: Pixels) -> instar.Detections:

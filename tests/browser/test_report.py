@@ -116,7 +116,11 @@ def test_the_gallery_is_sifted(page: Any, poses: Path) -> None:
     page.locator("#poses-t").focus()
     page.keyboard.press("End")
     assert shown.count() < everything
-    assert page.locator(".gallery .shown").inner_text().startswith(f"{shown.count()} of ")
+    words = page.locator(".gallery .shown").inner_text()
+    assert words.startswith(f"{shown.count()} of the ")
+    assert " pairs shown here violate the rule at this threshold" in words
+    at = page.locator("[data-filter] option:checked").get_attribute("data-violated").split(" ")[-1]
+    assert words.endswith(f"; {at} of all pairs do") == (int(at) > shown.count())
 
 
 def test_a_pair_opens_large(page: Any, poses: Path) -> None:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import instar
 from instar.case import Case
 from instar.datasets import Dataset
 from instar.engine.progress import FAILURES, Progress
+from instar.report.findings import findings
 from instar.scene import Track
 from tests.cli.conftest import typed
 from tests.engine.test_scenes import write_map
@@ -70,6 +72,24 @@ def test_what_waited_for_a_failed_source_is_not_among_the_failures(tmp_path: Pat
     failed = sum(run.outcome.statuses.get(status, 0) for status in FAILURES)
     assert 0 < failed < sum(run.outcome.statuses.values())
     assert sum(run.outcome.reasons.values()) == failed
+
+
+def picky(pixels: np.ndarray) -> instar.Detections:
+    raise ValueError(f"exposure check failed: mean {int(pixels.sum()) % 3}")
+
+
+def test_messages_that_differ_in_numbers_are_one_in_the_terminal_the_report_and_the_viewer(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="not one input was answered"):
+        run = instar.run(picky, "gamma(2)", write_scenes(tmp_path / "photos", 12), out=tmp_path / "run", workers=0)
+    assert run.outcome is not None
+    messages = run.predictions().filter(pl.col("status") == "error")["message"].value_counts(sort=True)
+    assert messages.height == 3, "this test takes several messages"
+    (told,) = run.outcome.reasons
+    assert f"{messages['message'][0]} (and 2 others that differ in numbers)" in told
+    (row,) = run.unjudged().to_dicts()
+    assert "(and 2 others that differ in numbers)" in row["reason"]
+    assert row["pairs"] == 12
+    assert any(row["reason"] in one.words for one in findings(run))
 
 
 def test_a_run_with_answers_has_no_reasons(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import instar
 from instar import Detections
 from instar.gate import PolicyError, checked, junit, markdown, new_policy, read_policy, sarif
 from instar.gate.formats import WorstPair
+from instar.report.findings import findings
 from instar.report.words import SPACE
 from instar.stats import binomial_bounds
 from tests.missing import module
@@ -161,8 +162,36 @@ def test_a_slice_is_held_for_itself(runs: dict[str, instar.Run], tmp_path: Path)
     assert f" of {(brightness >= middle).sum()} cases violate any rule where brightness at least" in words
 
 
+@pytest.mark.parametrize(("end", "which"), [("below = 60", "all 16 cases"), ("at_least = 60", "none of the 16 cases")])
+def test_a_slice_that_tells_no_cases_apart_says_so_with_what_its_column_is_like(
+    runs: dict[str, instar.Run], tmp_path: Path, end: str, which: str
+) -> None:
+    brightness = runs["right"].described()["brightness"]
+    between = f"brightness is between {brightness.min():.3g} and {brightness.max():.3g}."
+    policy = tmp_path / "policy.toml"
+    policy.write_text(LIMIT.format("any rule", f'rate = 0.9\nwhere = {{ column = "brightness", {end} }}'))
+    *_, check = checked(runs["right"], read_policy(policy))
+    assert check.words.endswith(f" Its `where` selects {which}: {between}")
+
+
+def test_how_many_cases_it_takes_is_more_than_there_are_and_would_hold() -> None:
+    from instar.gate.checks import _more_cases
+    from instar.gate.policy import Limit
+
+    words = _more_cases(Limit("motion", 1, rate=0.81), 5, 9, 0.95, binomial_bounds)
+    assert words == " Too few cases show it: at this rate it takes about 14."
+    assert binomial_bounds(5, 9)[1] > 0.81 >= binomial_bounds(8, 14)[1]
+
+
+def test_a_bound_just_above_its_limit_does_not_read_like_it(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    bound = binomial_bounds(0, CASES)[1]
+    failed = failures(runs["right"], tmp_path, LIMIT.format("mirror", f"rate = {bound - 0.0001}"))["mirror"]
+    assert f"at most {100 * bound:.2f} %; at most {100 * bound - 0.01:.2f} % may" in failed
+
+
 def test_a_new_policy_is_held_by_the_run_it_was_made_of(runs: dict[str, instar.Run], tmp_path: Path) -> None:
     for run in runs.values():
+        assert f"between {run.described()['brightness'].min():.2g} and" in new_policy(run)
         assert failures(run, tmp_path, new_policy(run)) == {}
     assert "mirror" in failures(runs["forgetful"], tmp_path, new_policy(runs["right"]))
 
@@ -179,6 +208,20 @@ def test_a_new_policy_counts_an_image_that_cannot_be_read_and_none_is_made_of_si
             idle = instar.run(system, "gamma(0.9)", folder, out=tmp_path / system.__name__, workers=0)
         with pytest.raises(PolicyError, match="so that it holds no policy; give a run that shows something"):
             new_policy(idle)
+
+
+def test_copies_of_one_image_are_no_further_evidence_and_that_is_said(tmp_path: Path) -> None:
+    folder = write_scenes(tmp_path / "photos", 2)
+    first = sorted(folder.iterdir())[0]
+    for number in range(14):
+        (folder / f"copy{number:02}{first.suffix}").write_bytes(first.read_bytes())
+    run = instar.run("tests.toys:rectangles", "mirror(h)", folder, out=tmp_path / "run", workers=0)
+    words = f"The inputs of 16 cases have only 2 different ones: {run.cases()['case'][0]} alone is there 15 times."
+    assert any(words in one.words for one in findings(run))
+    assert words in new_policy(run)
+    (tmp_path / "policy.toml").write_text("cases = 16\n")
+    (cases,) = (one for one in checked(run, read_policy(tmp_path / "policy.toml")) if one.name == "cases")
+    assert words in cases.words
 
 
 def test_what_build_servers_read(runs: dict[str, instar.Run], tmp_path: Path) -> None:

@@ -106,6 +106,17 @@ def test_pairs_are_a_sequence_and_show_themselves(finished: Run) -> None:
     assert "no pair" in safe(finished.pairs(0)._repr_html_())
 
 
+def test_pairs_that_violate_no_rule_are_under_a_heading_of_their_own(finished: Run) -> None:
+    rows = finished.worst(3).with_columns(violated=pl.Series([True, True, False]))
+    worst, heading, rest = safe(finished.pairs(rows)._repr_html_()).partition(
+        "<p><b>Pairs that stray most, and violate no rule</b></p>"
+    )
+    assert heading and "<p><b>Worst pairs</b></p>" in worst
+    assert (worst.count("<figure>"), rest.count("<figure>")) == (2, 1)
+    assert finished.worst(3)["violated"].all()
+    assert "violate no rule" not in safe(finished._repr_html_())
+
+
 def test_pairs_say_why_they_cannot_be_drawn(finished: Run) -> None:
     gone = finished.verdicts().head(1).with_columns(case=pl.lit("gone.png"))
     (pair,) = finished.pairs(gone)

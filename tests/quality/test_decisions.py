@@ -6,10 +6,14 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.special import gammaln
 from scipy.stats import binom
 
+from instar.analysis import Severities
+from instar.analysis.comparison import severity_signs
+from instar.report.compared import severities_words
 from instar.stats import (
     binomial_bounds,
     clustered_difference,
@@ -74,6 +78,38 @@ def test_equal_systems_are_called_different_no_more_often_than_one_time_in_twent
         p = [mcnemar(int((a & ~b).sum()), int((b & ~a).sum())) for a, b in zip(both[..., 0], both[..., 1], strict=True)]
         wrong += min(holm(p)) <= ALPHA
     assert wrong / 400 <= ALPHA
+
+
+def _matrix(severity: np.ndarray) -> Severities:
+    none = np.zeros(severity.shape, np.uint8)
+    rules = tuple(f"rule {number}" for number in range(len(severity)))
+    return Severities(rules, pl.Series([f"{n}" for n in range(severity.shape[1])]), severity, none, none, ("",))
+
+
+def test_severities_of_equal_systems_are_called_different_no_more_often_than_one_time_in_twenty() -> None:
+    """A table of 20 rules of cases that are alike in both, with ties and with what was found on one side alone."""
+    rng, wrong = np.random.default_rng(7), 0
+    for _ in range(200):
+        case = rng.exponential(size=(20, 30, 1))
+        sides = np.round(case * rng.lognormal(0, 0.5, (20, 30, 2)), 1)
+        sides[rng.random(sides.shape) < 0.1] = math.inf
+        signs = severity_signs(_matrix(sides[..., 0]), _matrix(sides[..., 1]))
+        wrong += bool((signs["severity_p_corrected"] <= ALPHA).any())
+    assert wrong / 200 <= ALPHA
+
+
+def test_severities_that_fall_by_half_are_seen_where_no_rate_changes() -> None:
+    rng = np.random.default_rng(8)
+    first = rng.uniform(1.0, 2.0, (20, 20))
+    second = first * rng.lognormal(0, 0.05, first.shape)
+    second[4] = first[4] / 2
+    signs = severity_signs(_matrix(first), _matrix(second))
+    words = severities_words(signs, ("v1", "v2"), {"rule 4": "resolution(0.2)"})
+    assert words.startswith(
+        "Whatever the threshold, severities of v2 are surely lower than those of v1 under 1 of 20 rules, most surely "
+        "under resolution(0.2): lower in 20 and higher in 0 of 20 cases, p < "
+    )
+    assert not severities_words(signs.filter(pl.col("rule") != "rule 4"), ("v1", "v2"), {})
 
 
 @pytest.mark.parametrize(("shared", "first", "second"), [(0.2, 0.05, 0.05), (0.05, 0.02, 0.1), (0.5, 0.1, 0.02)])

@@ -78,13 +78,20 @@ def test_runs_that_do_not_fit_are_left_out_in_words_and_the_others_shown(
     damaged = shutil.copytree(versions[0], tmp_path / "damaged")
     part = next((damaged / "verdicts").rglob("*.parquet"))
     part.write_bytes(part.read_bytes()[:-9])
+    limits = instar.boundary(RIGHT, "gamma", photos, out=tmp_path / "limits", workers=0, visual=False).run
+    now = instar.run(FORGETFUL, "mirror(h)+gamma(0.8)", photos, out=tmp_path / "now", workers=0, limit=2)
+    now = instar.run(RIGHT, RULES, photos, out=tmp_path / "now", workers=0, fresh=True)
+    (aside,) = tmp_path.glob("now.*")
     others = [tmp_path / "empty", tmp_path / "page.html", poses.folder, shard.folder, damaged, tmp_path / "none"]
+    others += [limits.folder, aside]
     one = history([*others, *versions, versions[0]])
     assert len(one.versions) == 3
     why = dict(one.left_out)
     assert "holds no run" in why[str(tmp_path / "empty")]
     assert why[str(tmp_path / "page.html")] == "it is a file, and no run folder"
-    assert "it shares no rule with the others: it asked mirror(h)" in why[str(poses.folder)]
+    assert why[str(poses.folder)] == "its system answers with poses, and those of the others with detections"
+    assert why[str(limits.folder)] == "it searched for limits, and its rates are not those of all cases"
+    assert why[str(aside)] == f"it was moved aside when {now.folder} was made anew; rename the folder to show it"
     assert why[str(shard.folder)] == "it is shard 1 of 2; merge the shards"
     assert "is damaged" in why[str(damaged)]
     assert "none" in why[str(tmp_path / "none")]

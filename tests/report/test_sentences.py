@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import instar
 from instar.analysis import Answers
 from instar.analysis.rates import Judged
 from instar.relations import Relation, relations
@@ -31,6 +32,7 @@ from instar.report.sentences import (
 from tests.engine.test_scenes import in_memory, people, system, walks
 from tests.engine.test_scenes import run as ran
 from tests.quality.words import plain
+from tests.toys import write_scenes
 
 MEANINGS = {"lost": "found in the source alone", "invented": "found in the follow-up alone"}
 
@@ -267,3 +269,14 @@ def test_headings_are_words() -> None:
     assert not any("_" in heading for heading in headings.values())
     assert (headings["wvc"], headings["class_kept"]) == ("agreement of futures", "class of the image")
     assert headings["poses"] == "poses"
+
+
+@pytest.mark.parametrize(("system", "rule"), [("steady", "at least one rule ("), ("shaky", "at least one rule that ")])
+def test_the_headline_of_a_run_whose_identity_is_violated_says_that_it_counts_elsewhere(
+    tmp_path: Path, system: str, rule: str
+) -> None:
+    photos = write_scenes(tmp_path / "photos", 3)
+    run = instar.run(f"tests.toys:{system}", "gamma(0.9) + identity", photos, out=tmp_path / "run", workers=0)
+    told = [one.words for one in findings(run, threshold=1e-6)]
+    assert any(f" {rule}" in one for one in told), told
+    assert any(" identity" in one for one in told if "violate" in one) == (system == "shaky")

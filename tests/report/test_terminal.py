@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import math
+from types import SimpleNamespace
+from typing import cast
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instar.analysis import Run
 from instar.engine import Outcome
 from instar.report.console import PlainConsole, headed_table
 from instar.report.tables import Table, show_tables
-from instar.report.terminal import _families, _rates, _unjudged, show_outcome, show_slices
+from instar.report.terminal import _families, _rates, _unjudged, show_outcome, show_selection, show_slices
 from instar.report.words import SPACE, severity_text
 
 Row = tuple[int, int, float, float, int, int, int]
@@ -66,6 +69,18 @@ def test_no_number_of_a_task_s_table_is_cut(width: int) -> None:
     console = printed(width)
     show_tables(console, [Table("A caption", heads, [["filtered(greyscale, skin)", *["100.0 (72–100)"] * 12]])])
     assert text_of(console).count("100.0 (72–100)") == 12
+
+
+def test_a_selection_that_has_not_found_the_share_yet_does_not_read_as_if_it_had() -> None:
+    """`--share 0.95` read 95 % in a row that found 94.7 %, and another row came after it."""
+    names = ["gamma(2)", "noise(8)"]
+    run = SimpleNamespace(rules=lambda: pl.DataFrame({"rule": names, "name": names}), changing_rules=lambda: names)
+    found = {"rule": names, "found": [36, 1], "total": [36, 37], "share": [36 / 38, 37 / 38], "cost": [0.1, 0.1]}
+    console = printed(120)
+    show_selection(console, cast(Run, run), pl.DataFrame(found), proven=True, share=0.95, limits="violated from 0.2 up")
+    shown = text_of(console)
+    assert f" 94.7{SPACE}%" in shown
+    assert f" 97{SPACE}%" in shown
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,19 @@ def test_a_rule_has_the_same_corrected_p_on_the_page_and_in_the_terminal(runs: l
     assert shown == pytest.approx(expected)
     light = terminal.filter(group="gamma(0.5) => detections").row(0, named=True)
     assert light["p_corrected"] == pytest.approx(4 * light["p"]) and light["p"] == pytest.approx(2 / 2**8)
+
+
+def test_a_third_run_changes_no_p_of_the_first_two(runs: list[instar.Run]) -> None:
+    """A page that corrects over all runs together calls unsure what `instar compare` calls sure."""
+    alone = {row["rule"]: row["p_corrected"] for row in _differences(runs)}
+    beside = _differences([*runs, runs[1]])
+    assert len(beside) == 2 * len(alone)
+    assert [row["p_corrected"] for row in beside] == pytest.approx([alone[row["rule"]] for row in beside])
+
+
+def _differences(runs: list[instar.Run]) -> list[dict[str, Any]]:
+    comparisons = [one for _, one, _ in make_report(runs, images=0).comparisons]
+    return [row for one in comparisons for row in one.differences[one.section.start].to_dicts()]
 
 
 def test_pairs_to_which_a_rule_does_not_apply_are_not_said_to_be_kept(tmp_path: Path) -> None:

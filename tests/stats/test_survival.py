@@ -46,6 +46,23 @@ def test_quantiles_and_their_intervals_are_levels() -> None:
     assert curve.quantile(1.0)[0] == 4
 
 
+def test_the_interval_of_a_median_has_the_level_at_which_the_curve_falls_below_one_half() -> None:
+    """All break at one level, which is the median: no level's own interval holds one half there."""
+    curve = survival([4] * 40, [True] * 40, levels=range(6))
+    assert curve.quantile(0.5) == (4, 4, 4)
+    assert not ((curve.low <= 0.5) & (curve.high >= 0.5)).any()
+    # most break at one of three levels: the levels whose own intervals hold one half miss the median far too often
+    rng, levels, times = np.random.default_rng(0), np.arange(6), 200
+    right = short = 0
+    for _ in range(times):
+        drawn = survival(rng.choice([2, 3, 4], 30, p=[0.3, 0.4, 0.3]), [True] * 30, levels=levels)
+        _, low, high = drawn.quantile(0.5)
+        inside = levels[(drawn.low <= 0.5) & (drawn.high >= 0.5)]
+        right += low <= 3 <= high
+        short += 3 in inside
+    assert right >= 0.95 * times > 0.8 * times > short
+
+
 def test_nothing_is_a_curve_of_nothing() -> None:
     assert len(survival([], []).share) == 0
     empty = survival([], [], levels=[0, 1])

@@ -140,7 +140,12 @@ _SCHEMA = {
     "group": pl.String, **dict.fromkeys(_COUNTS, pl.Int64),
     **dict.fromkeys(("difference", "low", "high", "p", "p_corrected"), pl.Float64),
     **dict.fromkeys(("higher", "lower"), pl.Int64),
+    **dict.fromkeys(("severity_p", "severity_p_corrected"), pl.Float64),
     **dict.fromkeys(("first_median", "second_median", "shift", "shift_low", "shift_high"), pl.Float64),
+}
+_SIGNS = {
+    "rule": pl.String, **dict.fromkeys(("cases", "higher", "lower"), pl.Int64),
+    **dict.fromkeys(("severity_p", "severity_p_corrected"), pl.Float64),
 }
 # fmt: on
 
@@ -150,14 +155,16 @@ def differences(pair: Sides, groups: Mapping[str, Sequence[str]] | None = None) 
 
     Only pairs that both runs judged count; `first_unjudged` counts the cases that only the second run judged, and the
     reverse. A case violates a group where it violates any of its rules. `difference` is the second rate less the first,
-    with its interval (Newcombe); p is McNemar's exact test, and `p_corrected` takes into account how many rows there
-    are (Holm). For a single rule, `higher` and `lower` count the cases in which the second severity is the higher or
-    the lower one, and `shift` is the difference of the medians with its interval, over resampled cases.
+    with its interval (Newcombe); p is McNemar's exact test, and `p_corrected` takes into account how many rows have
+    such pairs (Holm). For a single rule, `higher` and `lower` count the cases in which the second severity is the
+    higher or the lower one, and `shift` is the difference of the medians with its interval, over resampled cases.
     """
     place = {rule: number for number, rule in enumerate(pair.first.rules)}
     sets = {rule: [rule] for rule in pair.first.rules} if groups is None else groups
     hits, judged = pair.hits(), [np.asarray(~np.isnan(side.severity)) for side in (pair.first, pair.second)]
-    both = pair.both
+    both, signs = pair.both, {}
+    if groups is None:
+        signs = {row.pop("rule"): row for row in severity_signs(pair.first, pair.second).to_dicts()}
     rows: list[Row] = []
     for name, members in sets.items():
         at = [place[rule] for rule in members if rule in place]
@@ -171,11 +178,38 @@ def differences(pair: Sides, groups: Mapping[str, Sequence[str]] | None = None) 
                 "first_unjudged": alone[0],
                 "second_unjudged": alone[1],
                 **paired_counts(a[there], b[there]),
-                **(_severities(pair, at[0], there) if groups is None and at else {}),
+                **(_medians(pair, at[0], there) if groups is None and at else {}),
+                **signs.get(name, {}),
             }
         )
-    corrected = holm([row["p"] for row in rows])
-    return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)], schema=_SCHEMA)
+    after = corrected([row["p"] for row in rows], [row["cases"] for row in rows])
+    return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, after, strict=True)], schema=_SCHEMA)
+
+
+def corrected(p: Sequence[float], cases: Sequence[int]) -> list[float]:
+    """p corrected (Holm) for all rules of which a comparison of two runs can say anything: those with cases that both
+    judged. The others ask nothing.
+
+    >>> corrected([0.01, 0.04, 1.0], [20, 20, 0])
+    [0.02, 0.04, 1.0]
+    """
+    after = iter(holm([one for one, count in zip(p, cases, strict=True) if count]))
+    return [next(after) if count else 1.0 for count in cases]
+
+
+def severity_signs(first: Severities, second: Severities) -> pl.DataFrame:
+    """For each rule of two aligned matrices, in how many cases that both judged the second severity is `higher` or
+    `lower`; `severity_p` is that of the exact sign test, also corrected for all such rules (Holm). It knows no
+    threshold: it sees what strays less, and violates all the same."""
+    rows: list[Row] = []
+    for rule, a, b in zip(first.rules, first.severity, second.severity, strict=True):
+        there = ~np.isnan(a) & ~np.isnan(b)
+        higher, lower = int((b[there] > a[there]).sum()), int((b[there] < a[there]).sum())
+        counts: Row = {"rule": rule, "cases": int(there.sum()), "higher": higher, "lower": lower}
+        rows.append({**counts, "severity_p": mcnemar(higher, lower)})
+    after = corrected([row["severity_p"] for row in rows], [row["cases"] for row in rows])
+    table = [{**row, "severity_p_corrected": p} for row, p in zip(rows, after, strict=True)]
+    return pl.DataFrame(table, schema=_SIGNS)
 
 
 def family_differences(pair: Sides) -> pl.DataFrame:
@@ -224,14 +258,12 @@ def paired_counts(first: Bools, second: Bools) -> Row:
     }
 
 
-def _severities(pair: Sides, row: int, there: Bools) -> Row:
+def _medians(pair: Sides, row: int, there: Bools) -> Row:
     a, b = pair.first.severity[row][there], pair.second.severity[row][there]
     if not len(a):
         return {}
     shift, low, high = median_shift(a, b)
     return {
-        "higher": int((b > a).sum()),
-        "lower": int((b < a).sum()),
         "first_median": float(np.median(a)),
         "second_median": float(np.median(b)),
         "shift": shift,
@@ -272,8 +304,8 @@ def target_differences(
                 "p": swapped_sides(columns) if there.any() else 1.0,
             }
         )
-    corrected = holm([row["p"] for row in rows])
-    return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)])
+    after = corrected([row["p"] for row in rows], [row["cases"] for row in rows])
+    return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, after, strict=True)])
 
 
 def _per_case(matrix: Severities, pair: Sides) -> tuple[Floats, Floats]:

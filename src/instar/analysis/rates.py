@@ -22,6 +22,7 @@ from instar.analysis.severities import (
     severities,
     shown_status,
 )
+from instar.engine.progress import FAILURES, alike_reasons
 from instar.stats import wilson
 
 NOISE_SHARE = 0.95
@@ -229,7 +230,8 @@ UNJUDGED = ("case", "rule", "severity", "status", "reason")
 
 def unjudged_pairs(verdicts: Iterable[pl.DataFrame], rules: Sequence[str]) -> pl.DataFrame:
     """Why pairs of these rules have no severity, most frequent first: status, reason, how many pairs and rules, an
-    example. Why rules do not apply is one reason where only its numbers differ, with the least and the greatest.
+    example. Reasons that differ in numbers alone are one: why rules do not apply with the least and greatest of them,
+    why predictions failed with the commonest message, since numbers in it may be codes.
 
     A pair counts once, as in every rate: where its targets have several reasons, under that which most pairs have.
     """
@@ -241,10 +243,13 @@ def unjudged_pairs(verdicts: Iterable[pl.DataFrame], rules: Sequence[str]) -> pl
         for part in verdicts
     ]
     pairs = pl.concat(bare or [pl.DataFrame(schema=dict.fromkeys(UNJUDGED, pl.String))])
-    inapplicable = pl.col("status") == "not applicable"  # numbers in what failed may be codes
+    inapplicable = pl.col("status") == "not applicable"
     ranges = _with_ranges(pairs.filter(inapplicable)["reason"].drop_nulls().unique().sort())
+    failed = pairs.filter(pl.col("status").is_in(FAILURES))["reason"].drop_nulls()
+    words = alike_reasons(dict(failed.value_counts(sort=True).sort("reason", maintain_order=True).iter_rows()))
+    alike = pl.when(pl.col("status").is_in(FAILURES)).then(pl.col("reason").replace(words)).otherwise("reason")
     return (
-        pairs.with_columns(pl.when(inapplicable).then(pl.col("reason").replace(ranges)).otherwise("reason"))
+        pairs.with_columns(reason=pl.when(inapplicable).then(pl.col("reason").replace(ranges)).otherwise(alike))
         .unique(["case", "rule", "status", "reason"], maintain_order=True)
         .with_columns(
             order=pl.col("status").replace_strict(_ORDER, default=FAILED, return_dtype=pl.UInt8),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from instar.outputs import Row, Schema
-from instar.stats import binomial_excess, holm, wilson
+from instar.stats import binomial_excess, clustered_wilson, holm, moments, wilson
 
 LEVEL = 0.05
 """A test rejects where its p is at most this, unless another level is asked for."""
@@ -49,8 +49,8 @@ def rejections(
     table = pl.DataFrame(
         [
             *own,
-            *(_pooled([row for row in own if row["family"] == name], name) for name in families),
-            *([_pooled([row for row in own if row["family"] != "identity"], None)] if families else []),
+            *(_pooled([row for row in own if row["family"] == name], name, cases, level) for name in families),
+            *([_pooled([row for row in own if row["family"] != "identity"], None, cases, level)] if families else []),
         ],
         schema=dict(SCHEMA),
     )
@@ -80,14 +80,14 @@ def _per_case(verdicts: Iterable[pl.DataFrame], rules: Mapping[str, str], exact:
 
 
 def _row(rule: str, family: str, tests: pl.DataFrame, level: float) -> Row:
-    able = tests.filter(pl.col("p_least").is_null() | (pl.col("p_least") <= level))
+    able = tests.filter(_able(level))
     count, hits = able.height, able.filter(pl.col("p") <= level).height
     chance = float(binomial_excess(hits, count, level)) if count else None
     least = tests["p_least"].min()
     return {
         "rule": rule,
         "family": family,
-        **_shared(hits, count),
+        **_shared(hits, count, *wilson(hits, count)),
         "powerless": tests.height - count,
         "p_least": least,
         "p": chance,
@@ -95,19 +95,26 @@ def _row(rule: str, family: str, tests: pl.DataFrame, level: float) -> Row:
     }
 
 
-def _shared(hits: int, count: int) -> Row:
-    low, high = wilson(hits, count)
+def _able(level: float) -> pl.Expr:
+    """Whether a test can reject at a level."""
+    return pl.col("p_least").is_null() | (pl.col("p_least") <= level)
+
+
+def _shared(hits: int, count: int, low: float, high: float) -> Row:
     return {"tests": count, "rejected": hits, "share": hits / count if count else None, "low": low, "high": high}
 
 
-def _pooled(rows: Sequence[Row], family: str | None) -> Row:
-    """All tests of some rules; the surest of them speaks for them."""
+def _pooled(rows: Sequence[Row], family: str | None, cases: pl.DataFrame, level: float) -> Row:
+    """All tests of some rules; the surest of them speaks for them. Those of one case are a cluster."""
     table = pl.DataFrame(rows, schema=dict(SCHEMA))
     least = table.select(pl.col("p_least", "p", "p_corrected").min()).row(0, named=True)
+    able = cases.filter(pl.col("rule").is_in(table["rule"].to_list()) & _able(level))
+    counts = able.group_by("case").agg(hits=(pl.col("p") <= level).sum(), tests=pl.len())
+    ends = clustered_wilson(moments(counts["hits"].to_numpy(), counts["tests"].to_numpy()))
     return {
         "rule": None,
         "family": family,
-        **_shared(int(table["rejected"].sum()), int(table["tests"].sum())),
+        **_shared(int(table["rejected"].sum()), int(table["tests"].sum()), *map(float, ends)),
         "powerless": int(table["powerless"].sum()),
         **least,
         "p": None,

@@ -95,11 +95,13 @@ def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *
 def unreadable_cases(store: Store) -> dict[str, int]:
     """Why cases could not be read (what stands after their path), with the first case of each reason; and how many."""
     cases = store.cases(["case", "path", "status", "message"]).filter(pl.col("status") != "ok").sort("case")
-    counted, first = Counter[str](), dict[str, str]()
-    for case, path, status, message in cases.iter_rows():
-        reason = (message or status).removeprefix(storable(path_of(path or ""))).lstrip(": ")
-        counted[reason] += 1
-        first.setdefault(reason, case)
+    reasons = {
+        case: (message or status).removeprefix(storable(path_of(path or ""))).lstrip(": ")
+        for case, path, status, message in cases.iter_rows()
+    }
+    counted = Counter(reasons.values())
+    words = alike_reasons(counted)
+    first = {words[reason]: case for case, reason in reversed(reasons.items())}
     kinds = _by_kind(counted).items()
     return {f"{reason}, {'in' if count == 1 else 'first in'} {first[reason]}": count for reason, count in kinds}
 
@@ -123,9 +125,25 @@ def _failed_predictions(store: Store, statuses: Mapping[str, int]) -> dict[str, 
 
 
 def _by_kind(counted: Counter[str]) -> dict[str, int]:
-    """One example of each kind of reason: those that differ in a path or in numbers alone are of one kind."""
+    """How often each kind of reason occurs, most frequent first."""
+    kinds, words = Counter[str](), alike_reasons(counted)
+    for text, count in counted.items():
+        kinds[words[text]] += count
+    return dict(kinds.most_common())
+
+
+def alike_reasons(counted: Mapping[str, int]) -> dict[str, str]:
+    """Each reason as its kind is told: those that differ in numbers alone are one, with the commonest as an example.
+
+    >>> alike_reasons({"mean 22": 1, "mean 24": 3, "no image": 1})["mean 22"]
+    'mean 24 (and 1 other that differs in numbers)'
+    """
     kinds: dict[str, Counter[str]] = {}
     for text, count in counted.items():
         kinds.setdefault(_NUMBER.sub("#", text), Counter())[text] += count
-    largest = sorted(kinds.values(), key=Counter.total, reverse=True)
-    return {next(iter(kind)): kind.total() for kind in largest}
+    words: dict[str, str] = {}
+    for kind in kinds.values():
+        (example, _), *others = kind.most_common()
+        differ = "1 other that differs" if len(others) == 1 else f"{len(others):,} others that differ"
+        words |= dict.fromkeys(kind, f"{example} (and {differ} in numbers)" if others else example)
+    return words

@@ -12,6 +12,7 @@ import polars as pl
 from instar.analysis import ANY, Run, Severities
 from instar.analysis.answers import idle
 from instar.analysis.comparison import Sides, differences, sides
+from instar.analysis.copies import copies
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.engine.progress import FAILURES
@@ -19,7 +20,17 @@ from instar.gate.check import Check
 from instar.gate.graphs import graph_check
 from instar.gate.measures import measured_check
 from instar.gate.policy import EACH_FAMILY, EACH_RULE, FAILED_AS, UNJUDGED, Limit, NoWorse, Policy, PolicyError
-from instar.report.words import count_of, of_total, percent, points, severity_text
+from instar.report.copies import copies_words
+from instar.report.words import (
+    beside_limit,
+    count_of,
+    listed,
+    of_total,
+    percent,
+    points,
+    points_beside_limit,
+    severity_text,
+)
 from instar.spelling import UnknownName, unknown
 from instar.stats import binomial_bounds, paired_bound, quantile_bounds, sequence_bounds, sequence_quantile_bounds
 
@@ -73,12 +84,14 @@ class _Gate:
     def of_run(self) -> list[Check]:
         policy, judged = self.policy, self.run.judged(self.policy.judging)
         any_rule = self.run.any_rule(policy.threshold, judging=policy.judging)
-        cases = any_rule["judged"]
+        cases, alike = any_rule["judged"], copies(self.run)
+        note = "" if alike is None else f" {copies_words(alike)}"
         checks = [
             Check(
                 "cases",
                 cases >= policy.cases,
-                f"{count_of(cases, 'case')} {'was' if cases < 2 else 'were'} judged; at least {policy.cases} must be.",
+                f"{count_of(cases, 'case')} {'was' if cases < 2 else 'were'} judged; at least {policy.cases} must be."
+                f"{note}",
                 policy.lines.get("cases", 1),
                 figure=cases,
                 allowed=policy.cases,
@@ -94,9 +107,9 @@ class _Gate:
         }
         for name, most in policy.unjudged.items():
             share = counts[name] / judged["pairs"] if judged["pairs"] else 1.0
+            shown, allowed = beside_limit(share, most)
             words = (
-                f"{of_total(counts[name], judged['pairs'], 'pair')} ({percent(share)}) {UNJUDGED[name]}; at most "
-                f"{percent(most)} may."
+                f"{of_total(counts[name], judged['pairs'], 'pair')} ({shown}) {UNJUDGED[name]}; at most {allowed} may."
             )
             checks.append(self._share(name, words, share, most))
         return checks
@@ -140,9 +153,8 @@ class _Gate:
             share = failed / total if total else 1.0
             how = {"failed": "failed" if not own else "failed otherwise"}.get(name, f"ended as {name}")
             why = f", {unread:,} of them for images that cannot be read" if name == "failed" and unread else ""
-            words = (
-                f"{of_total(failed, total, 'prediction')} ({percent(share)}) {how}{why}; at most {percent(most)} may."
-            )
+            shown, allowed = beside_limit(share, most)
+            words = f"{of_total(failed, total, 'prediction')} ({shown}) {how}{why}; at most {allowed} may."
             yield self._share(name, words if total else "Nothing was predicted.", share, most)
 
     # -- what a limit is of
@@ -162,8 +174,25 @@ class _Gate:
             )
         matrix = self.severities.only(rules)
         matrix = matrix.at(matrix.cases.is_not_null())
-        matrix = matrix.at(sliced(self.run, self.policy, limit, matrix.cases))
-        return self._rate(limit, rules, matrix) if limit.rate is not None else self._severity(limit, rules, matrix)
+        kept = sliced(self.run, self.policy, limit, matrix.cases)
+        note = self._all_or_none(limit, kept)
+        matrix = matrix.at(kept)
+        check = self._rate(limit, rules, matrix) if limit.rate is not None else self._severity(limit, rules, matrix)
+        return replace(check, words=f"{check.words}{note}")
+
+    def _all_or_none(self, limit: Limit, kept: pl.Series) -> str:
+        """That a `where` tells no cases apart, and what its column is like: its ends may be in another unit."""
+        if limit.where is None or 0 < kept.sum() < len(kept):
+            return ""
+        column = self.run.described()[limit.where.column].drop_nulls()
+        values = listed(column.cast(pl.String).unique().sort().to_list())
+        if column.dtype.is_numeric() and len(column):
+            values = f"between {column.min():.3g} and {column.max():.3g}"
+        which = "all" if kept.sum() else "none of the"
+        return (
+            f" Its `where` selects {which} {count_of(len(kept), 'case')}: {limit.where.column} is "
+            f"{values or 'not known of any'}."
+        )
 
     # -- kinds of checks
 
@@ -180,18 +209,18 @@ class _Gate:
         low, high = bounds(violated, count, confidence)
         figure = violated / count
         bound = {"upper": high, "lower": low, "plain": figure}[limit.sure]
-        sure = percent(self.policy.confidence)
+        shown, allowed = beside_limit(bound, limit.rate)
+        sure = f", with {percent(self.policy.confidence)} confidence"
         reasons = {
-            "upper": f"with {sure} confidence {_at_most(high)}",
-            "lower": f"with {sure} confidence {_at_least(low)}",
-            "plain": "",
+            "upper": f"{percent(figure)}{sure} {_at_most(shown)}",
+            "lower": f"{percent(figure)}{sure} {_at_least(shown)}",
+            "plain": shown,
         }
-        end = f", {reasons[limit.sure]}" if reasons[limit.sure] else ""
         return Check(
             name,
             bound <= limit.rate,
-            f"{of_total(violated, count, 'case')} violate {name}: {percent(figure)}{end}; at most "
-            f"{percent(limit.rate)} may.{_more_cases(limit, figure, bound, confidence, bounds)}",
+            f"{of_total(violated, count, 'case')} violate {name}: {reasons[limit.sure]}; at most "
+            f"{allowed} may.{_more_cases(limit, violated, count, confidence, bounds)}",
             limit.line,
             rules,
             figure,
@@ -263,12 +292,13 @@ class _Gate:
         if not row["cases"]:
             return self._nothing(each, name, rules, each.margin)
         bound = paired_bound(row["first_only"], row["second_only"], row["cases"], policy.confidence)
+        shown, allowed = points_beside_limit(bound, each.margin)
         return Check(
             name,
             bound <= each.margin,
             f"{row['second']} of {count_of(row['cases'], 'case')} violate {_name(each)}, {row['first']} did in the "
             f"baseline: {points(row['difference'])}, with {percent(policy.confidence)} confidence at most "
-            f"{points(bound)}; {points(each.margin)} may be lost.",
+            f"{shown}; {allowed} may be lost.",
             each.line,
             rules,
             row["difference"],
@@ -338,19 +368,17 @@ out that gates are then wrong no more often than they say."""
 Bounds = Callable[[int, int, float], tuple[float, float]]
 
 
-def _more_cases(limit: Limit, figure: float, bound: float, confidence: float, bounds: Bounds) -> str:
-    """Where the rate is low enough and too few cases show it: how many would."""
+def _more_cases(limit: Limit, violated: int, count: int, confidence: float, bounds: Bounds) -> str:
+    """Where the rate is low enough and too few cases show it: how many would. At this rate there is no fewer than a
+    whole case, so that the answer is never one that would fail."""
     assert limit.rate is not None
-    if limit.sure != "upper" or figure >= limit.rate or bound <= limit.rate:
+    if limit.sure != "upper" or violated >= limit.rate * count or bounds(violated, count, confidence)[1] <= limit.rate:
         return ""
-    low, high = 1, 2
-    while high < MOST_CASES and bounds(round(figure * high), high, confidence)[1] > limit.rate:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        shown = bounds(round(figure * middle), middle, confidence)[1] <= limit.rate
-        low, high = (low, middle) if shown else (middle, high)
-    return f" Too few cases show it: at this rate it takes about {high:,}."
+    more = count + 1
+    while more < MOST_CASES and bounds(-(-violated * more // count), more, confidence)[1] > limit.rate:
+        more += max(1, more // 200)
+    takes = f"about {more:,}" if more < MOST_CASES else f"more than {MOST_CASES:,}"
+    return f" Too few cases show it: at this rate it takes {takes}."
 
 
 def _name(limit: Limit | NoWorse) -> str:
@@ -359,21 +387,19 @@ def _name(limit: Limit | NoWorse) -> str:
     return own if where is None else f"{own} where {where.words}"
 
 
-def _at_most(share: float) -> str:
+def _at_most(words: str) -> str:
     """The upper end of an interval in words: no "at most >99 %".
 
-    >>> _at_most(0.3), _at_most(0.9974)
+    >>> _at_most(percent(0.3)), _at_most(percent(0.9974))
     ('at most 30\\xa0%', 'below 100\\xa0%')
     """
-    words = percent(share)
     return f"below {percent(1.0)}" if words.startswith(">") else f"at most {words}"
 
 
-def _at_least(share: float) -> str:
+def _at_least(words: str) -> str:
     """The lower end of an interval in words: no "at least <1 %".
 
-    >>> _at_least(0.3), _at_least(0.001)
+    >>> _at_least(percent(0.3)), _at_least(percent(0.001))
     ('at least 30\\xa0%', 'above 0\\xa0%')
     """
-    words = percent(share)
     return f"above {percent(0.0)}" if words.startswith("<") else f"at least {words}"

@@ -7,10 +7,12 @@ from math import ceil, isfinite
 
 from instar.analysis import Run
 from instar.analysis.answers import Idle, idle
+from instar.analysis.copies import copies
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.gate.checks import failed_predictions
 from instar.gate.policy import PolicyError
+from instar.report.copies import copies_words
 from instar.stats import binomial_bounds
 
 _IDLE: Mapping[Idle, str] = {
@@ -40,6 +42,7 @@ def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAU
         blocks.append(f'[[limit]]\nof = "{row["rule"]}"  # over all cases together\nseverity = {most:g}\n')
     head = [
         "# What a run must hold. Made of one that holds it: put in the figures that you need.",
+        *([] if (alike := copies(run)) is None else [f"# {copies_words(alike)}"]),
         f"cases = {max(1, *table['judged'])}  # as many were judged",
         f"failed = {_failed_share(run):g}  # the highest share of predictions that failed",
         f"not_judged = {min(1.0, ceil(100 * unjudged) / 100):g}  # the highest share of pairs without a severity",
@@ -48,10 +51,23 @@ def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAU
         "",
         "# The upper end of the interval must lie at or below each rate: the run has to show that it is good enough.",
         '# With sure = "lower" it fails only where it is shown not to be, with sure = "plain" by the figure alone.',
+        *_some_cases(run),
         "",
     ]
     tail = ["# Against a baseline:", "# [[no_worse]]", '# of = "any rule"', "# margin = 0.02", ""]
     return "\n".join([*head, *blocks, *tail])
+
+
+def _some_cases(run: Run) -> list[str]:
+    """How a limit is made to count only some cases, with figures that these cases have."""
+    known = run.described()
+    if "brightness" not in known.columns or not known["brightness"].count():
+        return []
+    low, middle, high = (f"{known['brightness'].quantile(end, 'nearest'):.2g}" for end in (0, 0.5, 1))
+    return [
+        f'# A limit with where = {{ column = "brightness", below = {middle} }} counts only these cases; brightness is',
+        f"# between {low} and {high} here. `instar slices RUN` shows the columns.",
+    ]
 
 
 def _failed_share(run: Run) -> float:

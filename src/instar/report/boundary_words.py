@@ -21,6 +21,8 @@ BEYOND = "beyond"
 MOST_LEVELS = 12
 """Levels of a curve that a table has; the numbers behind it have all."""
 NO_CHANGE = "no change"
+MANY_LOST = 0.2
+"""The share of cases that were lost on the way from which on it is said what that does to a curve."""
 
 
 def value_text(value: float | None) -> str:
@@ -88,7 +90,7 @@ def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, ju
 
 def unfinished_words(boundary: Boundary, threshold: float | None = None) -> list[str]:
     """Of which cases the limit is still to be found, since the search goes on, was stopped, or was made for another
-    `threshold` than this one; nothing where all are known."""
+    `threshold` or another judging than this one; nothing where all are known."""
     ways = [
         f"{row['ray']} ({count_of(row['unfinished'], 'case')})"
         for row in boundary.median.rows(named=True)
@@ -96,11 +98,13 @@ def unfinished_words(boundary: Boundary, threshold: float | None = None) -> list
     ]
     if not ways:
         return []
-    why = (
-        "The search is not finished; the same command again goes on with it."
-        if threshold is None
-        else "The search followed another threshold, and did not ask all that this one takes."
-    )
+    judgings = [name for name in boundary.run.store.judgings() if name != boundary.judging]
+    others = [*(["another threshold"] if threshold is not None else []), *(["another judging"] if judgings else [])]
+    followed = f"followed {' or '.join(others)}, and did not ask all that this one takes"
+    why = f"The search {followed}."
+    if threshold is None:
+        why = f"The search is not finished{f', or it {followed}' if others else ''}; the same command again"
+        why += f"{', with the options of this judging,' if others else ''} goes on with it."
     return [
         f"{why} Some limits are not known yet: {'; '.join(ways)}. Curves and medians leave these cases out. Those that "
         "are broken before anything is changed are known first, so that a curve lies too low until all are known."
@@ -156,9 +160,12 @@ def _ray_words(row: Row) -> str:
         return f"{name}: half of {count_of(cases, 'case')} or more are broken before anything is changed."
     if cases == 1:
         return f"{name}: the one case breaks at {both_text(row, 'median')}."
+    broken = row["broken"] + row["broken_before"]
+    estimated = row["lost"] and 2 * broken < cases
+    counts = f": {broken:,} broke, and {row['lost']:,} were lost before they did" if estimated else ""
     return (
-        f"{name}: half of {count_of(cases, 'case')} have broken at {both_text(row, 'median')} "
-        f"(95 % interval {_span(row)})."
+        f"{name}: {'an estimated half' if estimated else 'half'} of {count_of(cases, 'case')} have broken at "
+        f"{both_text(row, 'median')} (95 % interval {_span(row)}){counts}."
     )
 
 
@@ -185,6 +192,12 @@ def _gaps(rows: Sequence[Row]) -> Iterator[str]:
                 f"{row['ray']}: {count_of(row['lost'], 'case')} {'was' if one else 'were'} not judged up to the far "
                 f"end, and {'counts' if one else 'count'} as unbroken as far as {'it was' if one else 'they were'}."
             )
+    if any(row["lost"] > MANY_LOST * row["cases"] for row in rows):
+        yield (
+            "Curves and medians take the cases that were not judged to the end for cases like the others. Where they "
+            "were lost because the change is large, as when the system fails on such inputs, that is not so, and the "
+            "true limits are smaller than these."
+        )
 
 
 def _ways(ways: Sequence[str], rows: Sequence[Row]) -> str:

@@ -6,7 +6,7 @@ Texts are escaped, whatever they hold. Colours are the notebook's, so that light
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -24,7 +24,7 @@ from instar.report.gallery import panel_address, size_words
 from instar.report.limits import limit_words
 from instar.report.picture import Annotated, contact_sheet, data_address, legend
 from instar.report.rebuild import CannotDraw, Pair, load_pair
-from instar.report.words import commands, count_of, interval, one_line, percent, severity_text, visible
+from instar.report.words import STRAY_MOST, commands, count_of, interval, one_line, percent, severity_text, visible
 from instar.store import Row
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class DrawnPair:
         return f"<pair {self.title}; {self.facts}>"
 
     def _repr_html_(self) -> str:
-        return cell_html("pairs", pairs=[_shown(self)])
+        return cell_html("pairs", parts=[("", [_shown(self)])])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +94,7 @@ class Pairs(Sequence[DrawnPair]):
         return f"[{', '.join(map(repr, self.drawn))}]"
 
     def _repr_html_(self) -> str:
-        return cell_html("pairs", pairs=[_shown(one) for one in self.drawn])
+        return cell_html("pairs", parts=_parts(self.drawn))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,7 +167,7 @@ def run_html(run: Run) -> str | None:
             limits=limit_words(run),
             rates=rates[:RULES],
             more=count_of(len(rates) - RULES, "more rule") if len(rates) > RULES else "",
-            pairs=[_shown(one) for one in pairs(run)],
+            parts=_parts(pairs(run)),
             folder=str(run.folder),
             typed=shlex.quote(str(run.folder)),
         )
@@ -196,6 +196,16 @@ def _rates(run: Run) -> list[Sequence[str]]:
         for row in ranked.iter_rows(named=True)
         if row["rule"] in known
     ]
+
+
+def _parts(drawn: Iterable[DrawnPair]) -> list[tuple[str, list[Row]]]:
+    """The pairs under the heading that a terminal gives them: those that violate their rule, and those that do not. Of
+    rows that do not say which they are there is one part without a heading."""
+    parts: dict[str, list[Row]] = {}
+    headings = {None: "", True: "Worst pairs", False: f"{STRAY_MOST[:1].upper()}{STRAY_MOST[1:]}"}
+    for one in drawn:
+        parts.setdefault(headings[one.verdict.get("violated")], []).append(_shown(one))
+    return list(parts.items())
 
 
 def _shown(drawn: DrawnPair) -> Row:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import isfinite
 
 import polars as pl
 
 from instar.analysis import Answers, Run, Severities, curve, judged_pairs
-from instar.analysis.comparison import aligned, rule_counts
+from instar.analysis.comparison import LEVEL, aligned, corrected, rule_counts, severity_signs
 from instar.engine import DEFAULT
 from instar.report.section import Section, rates_per_threshold, start_of
 from instar.report.sentences import answers_words, unjudged_words
-from instar.report.words import count_of, distinct_names, listed
-from instar.stats import holm
+from instar.report.words import count_of, distinct_names, listed, of_total, p_words, severity_text
 from instar.store import Row, Schema
 
 
@@ -69,21 +69,23 @@ def compare(runs: Sequence[Run], sections: Sequence[Sequence[Section]], *, judgi
     by_name = [{section.relation: section for section in of_run} for of_run in sections]
     shared = [name for name in by_name[0] if all(name in other for other in by_name)]
     relations = [_one(runs, names, [of_run[name] for of_run in by_name], cases, judging) for name in shared]
-    starts = [one.differences[one.section.start]["p"].to_list() for one in relations]
+    starts = [one.differences[one.section.start] for one in relations]
     return [
-        _corrected(one, [p for other in starts if other is not own for p in other])
-        for one, own in zip(relations, starts, strict=True)
+        replace(
+            one, differences=[_corrected(table, [*starts[:place], *starts[place + 1 :]]) for table in one.differences]
+        )
+        for place, one in enumerate(relations)
     ]
 
 
-def _corrected(one: Comparison, others: Sequence[float]) -> Comparison:
-    """With p corrected (Holm) for all questions of the page: its own, and those of the other relations, whose
-    thresholds are where the page starts. So a rule is as sure here as where nobody asks by relation."""
-    corrected = [
-        table.with_columns(p_corrected=pl.Series(holm([*table["p"], *others])[: table.height], dtype=pl.Float64))
-        for table in one.differences
-    ]
-    return replace(one, differences=corrected)
+def _corrected(table: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """With p corrected (Holm) for all that is asked of the same two runs: in this table, and under the other relations,
+    whose thresholds are where the page starts. So a rule is as sure here as where two runs alone are compared, and
+    nobody asks by relation."""
+    every = pl.concat([one.select("run", "p", "cases") for one in (table, *others)])
+    of_run = {name: every.filter(run=name) for name in table["run"].unique()}
+    after = {name: iter(corrected(rows["p"].to_list(), rows["cases"].to_list())) for name, rows in of_run.items()}
+    return table.with_columns(p_corrected=pl.Series([next(after[name]) for name in table["run"]], dtype=pl.Float64))
 
 
 def _one(
@@ -126,6 +128,58 @@ def _one(
         [_differences(severities, names, first.names, value) for value in grid],
         {name: run_notes(run.answers(judging), one) for name, run, one in zip(names, runs, severities, strict=True)},
     )
+
+
+def severities_words(signs: pl.DataFrame, names: tuple[str, str], spelled: Mapping[str, str]) -> str:
+    """Under which rules the severities of the second run are surely higher or lower than those of the first, whatever
+    the threshold; nothing where that is sure of none. `signs` are `severity_signs`, and may have medians beside them.
+    """
+    first, second = names
+    judged = signs.filter(pl.col("cases") > 0).sort("severity_p", maintain_order=True)
+    sure = judged.filter(pl.col("severity_p_corrected") <= LEVEL)
+    ways = [
+        (word, part) for word, own in _WAYS.items() if (part := sure.filter(pl.col(own[0]) > pl.col(own[1]))).height
+    ]
+    if not ways:
+        return ""
+    parts = [
+        f"{word}{'' if number else f' than those of {first}'} under {of_total(part.height, judged.height, 'rule')}, "
+        f"most surely under {_signs_words(part.row(0, named=True), word, spelled)}"
+        for number, (word, part) in enumerate(ways)
+    ]
+    return (
+        f"Whatever the threshold, severities of {second} are surely {'; and '.join(parts)} (sign test, corrected for "
+        f"{count_of(judged.height, 'rule')})."
+    )
+
+
+_WAYS = {"higher": ("higher", "lower"), "lower": ("lower", "higher")}
+
+
+def _signs_words(row: Row, word: str, spelled: Mapping[str, str]) -> str:
+    other = _WAYS[word][1]
+    shift = ""
+    if row.get("shift") is not None and isfinite(row["shift"]):
+        shift = f", the median from {severity_text(row['first_median'])} to {severity_text(row['second_median'])}"
+    return (
+        f"{spelled.get(row['rule'], row['rule'])}: {word} in {row[word]:,} and {other} in {row[other]:,} of "
+        f"{count_of(row['cases'], 'case')}{shift}, {p_words(row['severity_p_corrected'])}"
+    )
+
+
+def compared_severities(runs: Sequence[Run], judging: str = DEFAULT) -> list[str]:
+    """The same of several runs, each against the first, on the rules and cases that all have."""
+    if any(run.searched for run in runs):
+        return []
+    names, cases = run_names(runs), common_cases(runs, judging)
+    rules = [rule for rule in runs[0].changing_rules() if all(rule in run.changing_rules() for run in runs)]
+    first, *others = (aligned(run.severities(judging), rules, cases) for run in runs)
+    spelled = dict(runs[0].rules().select("rule", "name").iter_rows())
+    words = (
+        severities_words(severity_signs(first, other), (names[0], name), spelled)
+        for name, other in zip(names[1:], others, strict=True)
+    )
+    return list(filter(None, words))
 
 
 def run_notes(answers: Answers, severities: Severities) -> list[str]:

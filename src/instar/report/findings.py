@@ -8,11 +8,13 @@ from contextlib import suppress
 import polars as pl
 
 from instar.analysis import Run, remembered
+from instar.analysis.copies import copies
 from instar.analysis.found import found_combinations
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.engine.progress import FAILURES, unreadable_cases
+from instar.report.copies import copies_words
 from instar.report.limits import LONG, limit_words
 from instar.report.panels import remarks_on
 from instar.report.section import counted_kinds, heading_of, noise_of
@@ -59,6 +61,7 @@ def findings(
         *_extent(run),
         *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged, answers)),
         *(Finding(words, True) for words in answers_words(answers, judged)),
+        *(Finding(copies_words(alike)) for alike in [copies(run)] if alike is not None),
         *(_unreadable(run) if failures else ()),
         *(_failures(run.unjudged(judging)) if failures else ()),
         *(() if run.searched else _whole(run, rates, threshold, p, judging, group)),
@@ -155,7 +158,10 @@ def _whole(
         return
     limits = limit_words(run, threshold=threshold, p=p, judging=judging)
     one_sided = rates.filter(pl.col("rule").is_in(run.changing_rules()) & pl.col("worst").is_infinite()).height
-    rates_of_all = f"{violating(whole)} at least one rule ({rate_words(whole)})."
+    unchanged = run.rules().filter(family="identity")["rule"].to_list()
+    noisy = rates.filter(pl.col("rule").is_in(unchanged))["violated"].sum() > 0
+    rule = "at least one rule that changes something" if noisy else "at least one rule"
+    rates_of_all = f"{violating(whole)} {rule} ({rate_words(whole)})."
     from_where = f"A rule is {limits}." + (f" A severity of ∞ means: {ONE_SIDED}." if one_sided else "")
     if len(limits) <= LONG:
         yield Finding(f"{rates_of_all} {from_where}", bool(whole["violated"]))

@@ -21,7 +21,7 @@ from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
 from instar.report.verdict import verdict
 from instar.report.words import clipped, count_of, interval, listed, of_total, percent
-from instar.store import Row
+from instar.store import Row, moved_from
 
 WORSE, BETTER = "worse", "better"
 SIGNS = {WORSE: "▲", BETTER: "▼", "": ""}
@@ -121,10 +121,7 @@ def history(
     runs = opened if as_given else sorted(opened, key=lambda run: run.manifest.created)
     kept = of_one_kind(runs)
     others = [run for run in runs if run not in kept]
-    left_out += [
-        (str(run.folder), f"it shares no rule with the others: it asked {', '.join(run.manifest.suites)}")
-        for run in others
-    ]
+    left_out += [(str(run.folder), _other_kind(run, kept[0])) for run in others]
     if not kept:
         reasons = "; ".join(f"{run}: {why}" for run, why in left_out)
         raise ValueError(f"no run can be shown. {reasons}")
@@ -152,9 +149,8 @@ def _usable(folders: Sequence[str | Path], judging: str) -> tuple[list[Run], lis
             continue
         try:
             run = open_run(folder)
-            shard = run.manifest.shard
-            if shard is not None:
-                left_out.append((str(folder), f"it is {shard.words}; merge the shards"))
+            if why := _no_version(run):
+                left_out.append((str(folder), why))
             elif not run.store.state("predictions"):
                 left_out.append((str(folder), "it holds no prediction yet"))
             elif not run.severities(judging).judged:
@@ -165,6 +161,28 @@ def _usable(folders: Sequence[str | Path], judging: str) -> tuple[list[Run], lis
         except UNUSABLE as error:
             left_out.append((str(folder), str(error)))
     return list(runs.values()), left_out
+
+
+def _no_version(run: Run) -> str:
+    """Why a run is no version of a model that others can be held against; empty where it may be one."""
+    shard, earlier = run.manifest.shard, moved_from(run.folder)
+    if shard is not None:
+        return f"it is {shard.words}; merge the shards"
+    if run.searched:
+        return "it searched for limits, and its rates are not those of all cases"
+    if run.manifest.search is not None:
+        return "it searched for combinations, and its rules are those that the search tried"
+    if earlier is not None:
+        return f"it was moved aside when {earlier} was made anew; rename the folder to show it"
+    return ""
+
+
+def _other_kind(run: Run, shown: Run) -> str:
+    """Why a run that can be read is none of those that are shown."""
+    kind, others = run.manifest.system.kind, shown.manifest.system.kind
+    if kind != others:
+        return f"its system answers with {kind}, and those of the others with {others}"
+    return f"it shares no rule with the others: it asked {', '.join(run.manifest.suites)}"
 
 
 def _step(

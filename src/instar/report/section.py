@@ -139,6 +139,12 @@ class Section:
         """How many cases violate at least one rule at a threshold."""
         return self.curves.filter((pl.col("t") == t) & (pl.col("group") == ANY)).row(0, named=True)
 
+    def violated_pairs(self, name: str | None = None) -> list[int]:
+        """How many pairs violate their rule at each threshold: of all rules but identity, or of one by its name."""
+        own = self.rates.filter(pl.col("family") != "identity" if name is None else pl.col("name") == name)
+        counts = dict(own.group_by("t").agg(pl.col("violated").sum()).iter_rows())
+        return [counts.get(t, 0) for t in range(len(self.grid))]
+
     def with_unit(self, value: float) -> str:
         """A threshold with its unit."""
         return threshold_text(value, self.unit)

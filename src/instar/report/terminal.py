@@ -28,6 +28,8 @@ from instar.report.tables import show_tables
 from instar.report.targets import target_names
 from instar.report.words import (
     SPACE,
+    STRAY_MOST,
+    beside_limit,
     count_of,
     duration,
     interval,
@@ -243,7 +245,7 @@ def _worst(
     rows = [{**row, "target": name} for row, name in zip(worst.to_dicts(), targets, strict=True)]
     parts = {
         f"worst pairs, {limits}": [row for row in rows if row["violated"]],
-        "pairs that stray most, and violate no rule": [row for row in rows if not row["violated"]],
+        STRAY_MOST: [row for row in rows if not row["violated"]],
     }
     for title, part in parts.items():
         if not part:
@@ -308,7 +310,7 @@ def show_selection(console: Console, run: Run, table: pl.DataFrame, *, proven: b
             Text(names[row["rule"]]),
             str(row["found"]),
             str(row["total"]),
-            percent(row["share"]),
+            beside_limit(row["share"], share)[0],
             f"{1000 * row['cost']:.1f}",
         )
     show_title(console, "rules that are enough", limits)

@@ -13,7 +13,7 @@ from instar.analysis import Run
 from instar.analysis.comparison import LEVEL, Sides, differences, family_differences, flips, sides, target_differences
 from instar.engine import DEFAULT
 from instar.report.cells import cell_html
-from instar.report.compared import FEW, run_notes
+from instar.report.compared import FEW, run_notes, severities_words
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
 from instar.report.words import (
@@ -98,7 +98,17 @@ def verdict(
     targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
     return Verdict(
         *names,
-        (*idle, rules_words(rules, names, idle=bool(idle)), all_words(families.row(-1, named=True), names)),
+        tuple(
+            filter(
+                None,
+                (
+                    *idle,
+                    rules_words(rules, names, idle=bool(idle)),
+                    "" if idle else severities_words(rules, names, spelled),
+                    all_words(families.row(-1, named=True), names),
+                ),
+            )
+        ),
         tuple(_warnings(pair, rules, names)),
         tuple(notes.values()),
         pair.cases,
@@ -118,7 +128,7 @@ def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, idle: bool = Fal
     judged = rules.filter(pl.col("cases") > 0)
     sure = judged.filter(pl.col("p_corrected") <= LEVEL)
     worse, better = sure.filter(pl.col("difference") > 0), sure.filter(pl.col("difference") < 0)
-    correction = f"corrected for {count_of(rules.height, 'rule')}"
+    correction = f"corrected for {count_of(judged.height, 'rule')}"
     if judged.is_empty():
         return f"Nothing can be said of {second} against {first}: no pair was judged in both."
     if sure.is_empty():

@@ -20,6 +20,10 @@ INTERVAL_AND_P = (
 """What must be known where the interval of a difference stands beside its p."""
 
 
+STRAY_MOST = "pairs that stray most, and violate no rule"
+"""What is said of pairs that are shown among the worst, and violate nothing."""
+
+
 def hundredths(share: float, digits: int = 0) -> str:
     """A share in hundredths, as everybody rounds: a half goes away from 0, and 0 has no sign.
 
@@ -51,6 +55,23 @@ def percent(share: float | None, *, digits: int = 0, sign: bool = True) -> str:
     return f"{text}{SPACE}%" if sign else text
 
 
+def beside_limit(share: float, limit: float) -> tuple[str, str]:
+    """A share and the limit that it is held to, in per cent, with as many digits as tell them apart.
+
+    >>> [[text.replace(SPACE, " ") for text in beside_limit(share, 0.1)] for share in (0.03, 0.1001, 0.1)]
+    [['3 %', '10 %'], ['10.01 %', '10.00 %'], ['10 %', '10 %']]
+    """
+    for digits in range(_MOST_DIGITS + 1):
+        texts = percent(share, digits=digits), percent(limit, digits=digits)
+        if texts[0] != texts[1]:
+            return texts
+    return percent(share), percent(limit)
+
+
+_MOST_DIGITS = 4
+"""Of a share in per cent; what differs by less is the same."""
+
+
 def interval(low: float | None, high: float | None) -> str:
     """A 95 % interval in per cent, without the sign.
 
@@ -69,17 +90,32 @@ def rate_text(share: float | None, low: float | None, high: float | None, *, dig
     return "–" if share is None else f"{percent(share, digits=digits)} ({interval(low, high)})"
 
 
-def points(difference: float | None) -> str:
+def points(difference: float | None, *, digits: int = 0) -> str:
     """A difference of two shares in points.
 
     >>> [points(difference).replace(SPACE, " ") for difference in (0.123, -0.01, 0.0, None)]
     ['+12 points', '−1 point', '0 points', '–']
+    >>> points(0.0204, digits=1).replace(SPACE, " ")
+    '+2.0 points'
     """
     if difference is None:
         return "–"
-    whole = int(hundredths(difference))
-    signed = f"{whole:+d}".replace("-", "−") if whole else "0"
-    return f"{signed}{SPACE}point{'' if abs(whole) == 1 else 's'}"
+    text = hundredths(difference, digits)
+    signed = text.replace("-", "−") if float(text) <= 0 else f"+{text}"
+    return f"{signed}{SPACE}point{'' if text.lstrip('-') == '1' else 's'}"
+
+
+def points_beside_limit(difference: float, limit: float) -> tuple[str, str]:
+    """A difference and the limit that it is held to, in points, with as many digits as tell them apart.
+
+    >>> [text.replace(SPACE, " ") for text in points_beside_limit(0.0204, 0.02)]
+    ['+2.04 points', '+2.00 points']
+    """
+    for digits in range(_MOST_DIGITS + 1):
+        texts = points(difference, digits=digits), points(limit, digits=digits)
+        if texts[0] != texts[1]:
+            return texts
+    return points(difference), points(limit)
 
 
 def points_between(ends: Sequence[float]) -> str:

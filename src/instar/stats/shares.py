@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +93,9 @@ def binomial_bounds(hits: int, trials: int, confidence: float = 0.95) -> tuple[f
     return low, high
 
 
+Counts = npt.NDArray[np.integer[Any] | np.floating[Any]]
+
+
 def clustered_share(hits: npt.ArrayLike, trials: npt.ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
     """The interval of a share whose trials come in clusters that are alike, as the pairs of one case are: hits and
     trials of each cluster.
@@ -102,25 +106,66 @@ def clustered_share(hits: npt.ArrayLike, trials: npt.ArrayLike, confidence: floa
     >>> tuple(round(end, 3) for end in clustered_share([1, 1, 0], [1, 1, 1]))
     (0.094, 0.992)
     """
-    from scipy.special import betaincinv, stdtrit
+    from scipy.special import betaincinv
 
     some, every = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
-    some, every = some[every > 0], every[every > 0]
-    clusters, count = len(every), float(every.sum())
-    if not clusters:
+    if not every.sum():
         return 0.0, 1.0
-    share, counted = float(some.sum()) / count, count
-    if count > clusters:
-        spread = clusters / max(clusters - 1, 1) * float(((some - share * every) ** 2).sum()) / count**2
-        counted = float(clusters)
-        if spread and clusters > 1:  # a spread that few clusters tell is itself unsure
-            tail = (1 + confidence) / 2
-            sure = float(stdtrit(count - 1, tail) / stdtrit(clusters - 1, tail)) ** 2
-            counted = min(count, share * (1 - share) / spread * sure)
+    share = float(some.sum() / every.sum())
+    counted = float(_independent(*moments(some, every), confidence))
     side = (1 - confidence) / 2
     low = 0.0 if share == 0 else float(betaincinv(share * counted, (1 - share) * counted + 1, side))
     high = 1.0 if share == 1 else float(betaincinv(share * counted + 1, (1 - share) * counted, 1 - side))
     return low, high
+
+
+def moments(hits: Counts, trials: Counts) -> tuple[Counts, ...]:
+    """What is summed over clusters (the first axis) for the interval of a share: how many there are, hits and trials,
+    the squares of both, and their product."""
+    parts = trials > 0, hits, trials, hits**2, hits * trials, trials**2
+    return tuple(np.asarray(part.sum(0)) for part in parts)
+
+
+def clustered_wilson(sums: Sequence[Counts], confidence: float = 0.95) -> tuple[Floats, Floats]:
+    """Wilson's intervals of many shares at once, of as many independent trials as their clusters tell (`moments`): with
+    one trial in each cluster it is `wilson`.
+
+    >>> [round(float(end), 3) for end in clustered_wilson(moments(np.array([1] * 5 + [0] * 15), np.array([1] * 20)))]
+    [0.112, 0.469]
+    """
+    _, hits, trials, *_ = sums
+    counted = np.maximum(_independent(*sums, confidence), 1e-12)
+    share, z = hits / np.maximum(trials, 1), _normal_quantile(0.5 + confidence / 2)
+    scale = 1 + z * z / counted
+    middle = (share + z * z / (2 * counted)) / scale
+    half = z * np.sqrt(share * (1 - share) / counted + z * z / (4 * counted * counted)) / scale
+    low = np.where(hits > 0, np.maximum(middle - half, 0.0), 0.0)
+    high = np.where((hits < trials) | (trials == 0), np.minimum(middle + half, 1.0), 1.0)
+    return low, high
+
+
+def _independent(
+    clusters: Counts,
+    hits: Counts,
+    trials: Counts,
+    hits_squared: Counts,
+    products: Counts,
+    trials_squared: Counts,
+    confidence: float,
+) -> Floats:
+    """How many independent trials tell as much of a share as these in clusters do."""
+    from scipy.special import stdtrit
+
+    tried = np.maximum(trials, 1).astype(np.float64)
+    share = hits / tried
+    spread = hits_squared - 2 * share * products + share**2 * trials_squared
+    spread = np.where(spread > 1e-9 * tried, spread, 0.0) * (clusters / np.maximum(clusters - 1, 1)) / tried**2
+    # a spread that few clusters tell is itself unsure
+    tail = (1 + confidence) / 2
+    sure = (stdtrit(np.maximum(tried - 1, 1), tail) / stdtrit(np.maximum(clusters - 1, 1), tail)) ** 2
+    as_many = np.minimum(tried, share * (1 - share) / np.where(spread > 0, spread, 1.0) * sure)
+    counted = np.where((spread > 0) & (clusters > 1), as_many, clusters)
+    return np.asarray(np.where(trials > clusters, counted, trials), np.float64)
 
 
 def paired_bound(first_only: int, second_only: int, count: int, confidence: float = 0.95) -> float:

@@ -1,6 +1,7 @@
 """The run folder: a manifest and tables of Parquet parts. The only code that knows its file names."""
 
 from instar.outputs import Schema
+from instar.store.aside import moved_from
 from instar.store.kept import KeptColumns, basis_of, keep, kept
 from instar.store.manifest import (
     FORMAT,
@@ -58,7 +59,8 @@ __all__ = [
     "VERDICT", "Busy", "Columns", "CombinationInfo", "Damaged", "DamagedMarks", "DatasetInfo", "Gone", "Header",
     "JudgingInfo", "KeptColumns", "Machine", "Manifest", "Mark", "NoRun", "Piece", "ProviderInfo", "RecordedInfo",
     "RecordedTable", "Repair", "Row", "Schema", "SearchInfo", "Shard", "Store", "SystemInfo", "Unmarkable",
-    "add_marks", "basis_of", "changing_marks", "columns_frame", "keep", "kept", "need_content", "new_mark", "of_cases",
-    "pieces", "repair", "rows_frame", "run_name", "shard_words", "stored_marks", "why_unmarkable",
+    "add_marks", "basis_of", "changing_marks", "columns_frame", "keep", "kept", "moved_from", "need_content",
+    "new_mark", "of_cases", "pieces", "repair", "rows_frame", "run_name", "shard_words",
+    "stored_marks", "why_unmarkable",
 ]
 # fmt: on

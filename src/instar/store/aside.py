@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +33,15 @@ def move_aside(store: Store) -> str:
     folder.mkdir()  # what a link to it leads to
     shown = store.folder.parent / aside.name if store.folder.absolute() == folder else aside
     return f"The run that was in {store.folder}{count} is now in {shown}; nothing of it was deleted."
+
+
+_ASIDE = re.compile(r"(.+)\.\d{4}-\d{2}-\d{2}-\d{4}(?:-\d+)?")
+
+
+def moved_from(folder: Path) -> Path | None:
+    """The run folder that a folder's run was moved aside from, where there is another run by now; None for others."""
+    named = _ASIDE.fullmatch(folder.name)
+    return folder.with_name(named[1]) if named and folder.with_name(named[1]).is_dir() else None
 
 
 def _predictions(store: Store) -> str:

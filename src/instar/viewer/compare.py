@@ -8,13 +8,12 @@ import numpy as np
 import polars as pl
 
 from instar.analysis import Severities
-from instar.analysis.comparison import rule_counts
+from instar.analysis.comparison import corrected, rule_counts, severity_signs
 from instar.analysis.rates import rated
 from instar.engine import DEFAULT
 from instar.relations import MarkedPair
-from instar.report.compared import FEW, run_notes
+from instar.report.compared import FEW, run_notes, severities_words
 from instar.report.marks import marked_pairs
-from instar.stats import holm
 from instar.store import Row
 from instar.viewer.index import Index
 from instar.viewer.pages import Viewer, known_rule, verdict_of
@@ -57,6 +56,11 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     return {
         **here,
         "rows": _rows(indexes[0], shared, first, second, limits),
+        "severities": severities_words(
+            severity_signs(first, second),
+            (a.name, b.name),
+            {rule: known_rule(indexes[0], rule).name for rule in first.rules},
+        ),
         "judged": bool(both.any()),
         "pairs": pairs,
         "marks": _marks(indexes[0], pairs),
@@ -100,8 +104,8 @@ def _rows(
                 "address": address("/compare", {**shared, "rule": rule}),
             }
         )
-    corrected = holm([row["p"] for row in rows])
-    rows = [{**row, "p_corrected": p} for row, p in zip(rows, corrected, strict=True)]
+    after = corrected([row["p"] for row in rows], [row["judged"] for row in rows])
+    rows = [{**row, "p_corrected": p} for row, p in zip(rows, after, strict=True)]
     return sorted(rows, key=lambda row: (row["p"], -abs(row["difference"] or 0.0)))
 
 

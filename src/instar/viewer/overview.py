@@ -15,7 +15,7 @@ from instar.report.sentences import Finding
 from instar.store import MARKS, Row
 from instar.viewer import charts
 from instar.viewer.header import extent_words
-from instar.viewer.index import OK, Index
+from instar.viewer.index import Index
 from instar.viewer.marks import marks_of, precision_rows
 from instar.viewer.pages import SHARED, Viewer
 from instar.viewer.query import STATES, Filters, address
@@ -170,16 +170,5 @@ def _families(index: Index, filters: Filters) -> list[Row]:
 
 
 def _reasons(index: Index) -> list[Row]:
-    """Why pairs have no severity, most frequent first; those of identity count in no rate."""
-    pairs = index.group().pairs
-    bare = pairs.at((pairs.status != OK) & index.counting()[pairs.rule])
-    table = (
-        pl.DataFrame({"status": bare.status, "reason": bare.reason, "rule": bare.rule})
-        .group_by("status", "reason")
-        .agg(pairs=pl.len(), rules=pl.col("rule").n_unique())
-        .sort("pairs", "status", "reason", descending=[True, False, False])
-    )
-    return [
-        {**row, "status": index.statuses[row["status"]], "reason": index.reasons[row["reason"]]}
-        for row in table.head(6).iter_rows(named=True)
-    ]
+    """Why pairs have no severity, most frequent first, in the words of the report; identity counts in no rate."""
+    return index.run.unjudged(index.judging).head(6).to_dicts()

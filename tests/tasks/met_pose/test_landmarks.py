@@ -13,6 +13,7 @@ import pytest
 import instar
 from instar import Poses, Run
 from instar.skeleton import Skeleton, skeleton
+from instar.stats import clustered_wilson, moments, wilson
 from instar.store import Piece, Store, pieces
 from instar.suites import Suite
 from instar.tasks.met_pose import landmarks
@@ -120,6 +121,29 @@ def test_counted_by_hand(tmp_path: Path) -> None:
     assert (row(table, "left_wrist", INF)["violated"], row(table, "nose", INF)["violated"]) == (1, 2)
     assert row(table, "nose")["median"] == 0.0
     assert [row(table, name)["violated"] for name in ("left_ankle", "right_wrist")] == [1, 1], "lost with its subject"
+
+
+def ends_of(hits: list[int], trials: list[int]) -> tuple[float, ...]:
+    return tuple(map(float, clustered_wilson(moments(np.array(hits), np.array(trials)))))
+
+
+def test_the_pairs_of_one_case_are_a_cluster_under_all_rules_and_under_one(tmp_path: Path) -> None:
+    """Two photos whose wrist strays under all of three rules and two where it never does are four, not twelve."""
+    rules = (GAMMA, "gamma(0.6) => poses", "gamma(0.7) => poses")
+    answers: dict[tuple[str, str, int], People] = {}
+    for number in range(4):
+        astray = person(left_wrist=(10, 0)) if number < 2 else person()
+        answers[f"{number}", "source", 0] = [person()]
+        answers |= {(f"{number}", rule.partition(" ")[0], 0): [astray] for rule in rules}
+    table = landmark_table(folder(tmp_path, answers, rules), grid=(0.2,))
+    together = row(table, "left_wrist", rule=None)
+    assert (together["judged"], together["violated"]) == (12, 6)
+    assert (together["low"], together["high"]) == pytest.approx(ends_of([3, 3, 0, 0], [3] * 4))
+    assert float(str(together["low"])) < wilson(2, 4)[0]
+    two = {**answers, ("0", "source", 0): [person(), person()], ("0", "gamma(0.5)", 0): [person(), person()]}
+    alone = row(landmark_table(folder(tmp_path / "two", two, rules), grid=(0.2,)), "left_wrist")
+    assert alone["judged"] == 5
+    assert (alone["low"], alone["high"]) == pytest.approx(ends_of([0, 1, 0, 0], [2, 1, 1, 1]))
 
 
 def test_violated_is_above_zero(tmp_path: Path) -> None:

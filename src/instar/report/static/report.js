@@ -57,12 +57,14 @@
 
   // --- the gallery
   const sift = (gallery, t) => {
-    const rule = gallery.querySelector("[data-filter]").value, all = gallery.querySelector("[data-all]");
+    const filter = gallery.querySelector("[data-filter]"), rule = filter.value, all = gallery.querySelector("[data-all]");
     const ofRule = [...gallery.querySelectorAll(".pair")].filter((pair) => !rule || pair.dataset.rule === rule);
     const violated = ofRule.filter((pair) => Number(pair.dataset.last) >= t);
     const shown = whole.has(gallery.id) ? violated : violated.slice(0, SHOWN);
     for (const pair of gallery.querySelectorAll(".pair")) pair.hidden = !shown.includes(pair);
-    gallery.querySelector(".shown").textContent = `${violated.length} of ${ofRule.length} ${violated.length === 1 ? "violates" : "violate"} at this threshold`;
+    const every = Number(filter.selectedOptions[0].dataset.violated?.split(" ")[t] ?? 0);
+    gallery.querySelector(".shown").textContent = `${violated.length} of the ${ofRule.length} pairs shown here ${violated.length === 1 ? "violates" : "violate"} the rule at this threshold` +
+      (every > violated.length ? `; ${every.toLocaleString("en")} of all pairs do` : "");
     all.hidden = violated.length <= SHOWN;
     all.textContent = whole.has(gallery.id) ? `Show the first ${SHOWN}` : `Show all ${violated.length}`;
   };

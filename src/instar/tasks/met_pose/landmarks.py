@@ -14,7 +14,7 @@ from instar.engine import DEFAULT, SOURCE, chunks, evidence, with_right_zones
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations import BoundRule, LandmarkErrors, aggregated, own_equivariance, pose_pairs
 from instar.skeleton import Part, Skeleton
-from instar.stats import wilson
+from instar.stats import clustered_wilson
 from instar.store import KEY
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,8 @@ def landmark_table(run: Run, *, grid: Sequence[float] | None = None, judging: st
     that were invented are not counted.
 
     `median` is the median severity within 1.2 % (0 below 0.0001): it is taken from a histogram, since the distances
-    of a large run do not fit into memory. Rates are exact.
+    of a large run do not fit into memory. Rates are exact. The pairs of one case, of all its subjects, draws and rules,
+    are no independent trials: intervals take them as a cluster (`clustered_wilson`).
     """
     manifest = run.manifest
     kind = manifest.system.kind
@@ -59,52 +60,101 @@ def landmark_table(run: Run, *, grid: Sequence[float] | None = None, judging: st
     bones = Skeleton.from_dict(manifest.header["skeleton"])
     judged_by = run.judging(judging)
     chosen = bones.select(str(judged_by.of(own)["landmarks"] or bones.default))
-    tally = _Tally(len(rules), [i for _, indices in chosen for i in indices], grid or own.grid)
+    tally = _Tally(rules, [i for _, indices in chosen for i in indices], grid or own.grid)
     alike: dict[str, dict[str, int]] = {}
     for number, rule in enumerate(rules):
         alike.setdefault(rule.relation.id, {})[rule.transformations[0].id] = number
     for piece in chunks(run.store):
         rows = with_right_zones(run.store, piece.predictions(_COLUMNS), manifest, own, judged_by)
+        cases = rows["case"].unique()
+        tally.begin(len(cases))
         for numbers in alike.values():
             members = [rules[number] for number in numbers.values()]
             pairs = pose_pairs(evidence(members, rows, pl.DataFrame(), manifest, judged_by)[0])
             rule_of = pairs.follow_ups["follow_up"].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
+            case_of = (
+                pairs.follow_ups["case"].replace_strict(cases, range(len(cases)), return_dtype=pl.Int64).to_numpy()
+            )
             for errors in pairs.errors():
-                tally.add(rule_of[errors.rows], errors)
+                tally.add(rule_of[errors.rows], case_of[errors.rows], errors)
+        tally.end()
     names = [(bones.landmarks[i], part.name) for part, indices in chosen for i in indices]
-    return tally.table(rules, names)
+    return tally.table(names)
 
 
 class _Tally:
-    """Counts per rule and landmark, of a size that does not grow with the run."""
+    """Counts per rule and landmark, and last of all rules that change something together, of a size that does not grow
+    with the run: of the pairs of each case their sums, squares and products, which are all that an interval takes."""
 
-    def __init__(self, rules: int, landmarks: Sequence[int], grid: Sequence[float]) -> None:
+    def __init__(self, rules: Sequence[BoundRule], landmarks: Sequence[int], grid: Sequence[float]) -> None:
+        self.rules = rules
+        self.changing = [number for number, rule in enumerate(rules) if rule.left != "identity"]
         self.grid = [float(threshold) for threshold in grid]
         self.column = {landmark: number for number, landmark in enumerate(landmarks)}
-        self.violated = np.zeros((rules, len(landmarks), len(self.grid)), np.int64)
-        self.bins = np.zeros((rules, len(landmarks), len(_VALUES)), np.uint32)
+        shape = len(rules) + 1, len(landmarks)
+        # clusters, trials, squared trials; hits, squared hits, products of both
+        self.tried = np.zeros((3, *shape), np.int64)
+        self.violated = np.zeros((3, *shape, len(self.grid)), np.int64)
+        self.bins = np.zeros((*shape, len(_VALUES)), np.uint32)
+        self.begin(0)
 
-    def add(self, rules: Ints, errors: LandmarkErrors) -> None:
-        """Count pairs, of which each has the number of its rule."""
-        every = errors.severity
+    def begin(self, cases: int) -> None:
+        """So many cases come next, which are counted under all rules together once all of their pairs were seen."""
+        self.tries = np.zeros((cases, len(self.column)), np.int32)
+        self.hits = np.zeros((cases, len(self.column), len(self.grid)), np.int32)
+
+    def end(self) -> None:
+        every = slice(0, len(self.column))
+        self._count(len(self.rules), every, self.tries)
+        for number in range(len(self.grid)):
+            self._count_hits(len(self.rules), every, number, self.hits[..., number], self.tries)
+
+    def add(self, rules: Ints, cases: Ints, errors: LandmarkErrors) -> None:
+        """Count pairs, of which each has the number of its rule and that of its case."""
         first = self.column[int(errors.landmarks[0])]
         columns = slice(first, first + len(errors.landmarks))
         for rule in np.unique(rules):
-            severity = every[rules == rule]
-            for number, threshold in enumerate(self.grid):
-                self.violated[rule, columns, number] += ((severity >= threshold) & (severity > 0)).sum(0)
+            at = np.flatnonzero(rules == rule)
+            at = at[np.argsort(cases[at], kind="stable")]
+            severity = errors.severity[at]
+            owners, starts = np.unique(cases[at], return_index=True)
+            tries = np.add.reduceat(~np.isnan(severity), starts, axis=0, dtype=np.int32)
+            self._count(rule, columns, tries)
             self.bins[rule, columns] += _binned(severity)
+            together = rule in self.changing
+            if together:
+                self.tries[owners, columns] += tries
+            for number, threshold in enumerate(self.grid):
+                hit = (severity >= threshold) & (severity > 0)
+                hits = np.add.reduceat(hit, starts, axis=0, dtype=np.int32)
+                self._count_hits(rule, columns, number, hits, tries)
+                if together:
+                    self.hits[owners, columns, number] += hits
 
-    def table(self, rules: Sequence[BoundRule], landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
+    def _count(self, rule: int, columns: slice, tries: npt.NDArray[np.int32]) -> None:
+        for place, power in enumerate((tries > 0, tries, tries**2)):
+            self.tried[place, rule, columns] += power.sum(0)
+
+    def _count_hits(
+        self, rule: int, columns: slice, number: int, hits: npt.NDArray[np.int32], tries: npt.NDArray[np.int32]
+    ) -> None:
+        for place, product in enumerate((hits, hits**2, hits * tries)):
+            self.violated[place, rule, columns, number] += product.sum(0)
+
+    def table(self, landmarks: Sequence[tuple[str, str]]) -> pl.DataFrame:
         rows: list[tuple[object, ...]] = []
-        changing = [number for number, rule in enumerate(rules) if rule.left != "identity"]
-        for which, rule in [*(([number], rule.id) for number, rule in enumerate(rules)), (changing, None)]:
-            violated, bins = self.violated[which].sum(0), self.bins[which].sum(0, dtype=np.int64)
-            for (landmark, part), hits, counts in zip(landmarks, violated, bins, strict=True):
-                tries, median = int(counts.sum()), _median(counts)
-                for threshold, hit in zip(self.grid, hits.tolist(), strict=True):
-                    rate = (hit / tries if tries else None, *wilson(hit, tries))
-                    rows.append((rule, landmark, part, threshold, tries, hit, *rate, median))
+        clusters, tried, tried_squared = self.tried[..., None]
+        hits, squared, products = self.violated
+        low, high = clustered_wilson((clusters, hits, tried, squared, products, tried_squared))
+        self.bins[-1] = self.bins[self.changing].sum(0)
+        for number, rule in enumerate([*(one.id for one in self.rules), None]):
+            for place, (landmark, part) in enumerate(landmarks):
+                tries, median = int(tried[number, place, 0]), _median(self.bins[number, place].astype(np.int64))
+                for t, threshold in enumerate(self.grid):
+                    at = number, place, t
+                    rate = int(hits[at]) / tries if tries else None
+                    ends = float(low[at]), float(high[at])
+                    rows.append((rule, landmark, part, threshold, tries, int(hits[at]), rate, *ends, median))
         return pl.DataFrame(rows, orient="row", schema=_SCHEMA)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import polars as pl
 
 from instar.analysis import Run
+from instar.analysis.clusters import clustered
 from instar.engine import DEFAULT, SOURCE
 from instar.relations import named_rule
 from instar.report.sentences import Finding
 from instar.report.words import count_of, of_total
-from instar.stats import wilson
 from instar.tasks.meta_ic.comparison import BOTH
 from instar.tasks.meta_ic.language import is_english
 from instar.tasks.meta_ic.relations import MEASURES, NOT_ENGLISH, RELATIONS
@@ -40,7 +40,8 @@ def caption_table(
 
     A pair is a source and one follow-up, however many rules judge it: every draw is a pair of its own. `pairs` are
     those that the relation of objects or that of numbers judges, `unjudged` those that neither can judge;
-    `objects` violate the first, `numbers` the second, `either` one of both, with the 95 % interval of its share.
+    `objects` violate the first, `numbers` the second, `either` one of both, with the 95 % interval of its share, which
+    takes the pairs of one image as a cluster.
     `verbatim` counts captions that changed at all, of the `exact` pairs that a rule asks for that. A pair counts once
     in each of the kinds that it shows. With `identity` nothing is changed: its pairs would make the share of `all` look
     smaller. `among` are the only pairs that count: `change`, `case`, `target`.
@@ -84,15 +85,10 @@ def caption_table(
         exact=pl.col("exact").sum(),
         verbatim=pl.col("verbatim").sum(),
     )
-    counts = table.select("either", "pairs").iter_rows()
-    ends = [wilson(hits, tries) if tries else (None, None) for hits, tries in counts]
+    judged = pairs.filter("judged").select("change", "case", hit=pl.col("objects") | pl.col("numbers"))
+    table = table.join(clustered(judged, "change"), on="change", how="left", maintain_order="left")
     share = pl.when(pl.col("pairs") > 0).then(pl.col("either") / pl.col("pairs"))
-    return table.with_columns(
-        share=share,
-        low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
-        high=pl.Series([high for _, high in ends], dtype=pl.Float64),
-        verbatim=pl.when(pl.col("exact") > 0).then(pl.col("verbatim")),
-    )
+    return table.with_columns(share=share, verbatim=pl.when(pl.col("exact") > 0).then(pl.col("verbatim")))
 
 
 def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from instar.analysis import Run
+from instar.analysis.clusters import clustered
 from instar.engine import DEFAULT
-from instar.stats import wilson
 from instar.tasks.object_relevance.relations import ONLY_MEASURED, OUTCOMES
 
 RELATION = "presence"
@@ -36,7 +36,8 @@ def object_table(run: Run, *, threshold: float | None = None, judging: str = DEF
     change that is about it: about the others, once for each other one that was erased. `objects` is what was judged
     of them, and `found` what was judged and is found in the source. `missing`, `incorrect`, `persists` and `unfound`
     are the objects with that outcome in at least `threshold` of their follow-ups. `of_found` is the share of unreliable
-    inferences among the objects found in the source, with its 95 % interval `low` to `high`; `of_annotated` the share
+    inferences among the objects found in the source, with its 95 % interval `low` to `high`, which
+    takes the objects of one image as a cluster; `of_annotated` the share
     of all annotated objects with any outcome. `images` counts images with a judged object, `images_…` those with such
     an outcome: an image counts once in each that it shows. `images_none` has at least one reliable inference, as in
     the paper, and `images_clean` no violation at all. `still_found` is the response curve: of the `tried` objects, how
@@ -78,13 +79,12 @@ def outcome_table(verdicts: pl.DataFrame, limits: Mapping[str, float]) -> pl.Dat
         .rename({"judged_found": "found"})
         .collect()
     )
-    ends = [wilson(hits, tries) for hits, tries in table.select("broken_found", "found").iter_rows()]
+    of_found = of_rules.filter(judged & pl.col("found_source")).select("rule", "case", hit=broken).collect()
+    table = table.join(clustered(of_found, "rule"), on="rule", how="left", maintain_order="left")
     share = pl.when(pl.col("found") > 0)
     numbers = ("images", *(f"images_{name}" for name in OUTCOMES), "images_none", "images_clean")
     return table.with_columns(
         of_found=share.then(pl.col("broken_found") / pl.col("found")),
-        low=share.then(pl.Series([low for low, _ in ends], dtype=pl.Float64)),
-        high=share.then(pl.Series([high for _, high in ends], dtype=pl.Float64)),
         of_annotated=pl.when(pl.col("objects") > 0).then(pl.col("broken") / pl.col("annotated")),
     ).select(
         "rule", "annotated", "objects", "found", *OUTCOMES, "of_found", "low", "high", "of_annotated",

@@ -14,7 +14,7 @@ from instar.analysis.rates import by_case
 from instar.engine import DEFAULT, SOURCE, chunks
 from instar.outputs.forecast import Forecast, Paths
 from instar.relations import Rule, matrices_of, named_rule
-from instar.stats import permutation_test, wilson, z_test
+from instar.stats import clustered_wilson, moments, permutation_test, z_test
 from instar.store import Row, Schema, Store
 from instar.tasks.traj_test.relations import without_rounding
 from instar.warp import Warp
@@ -184,7 +184,7 @@ def preserving_table(verdicts: pl.DataFrame, truth: pl.DataFrame | None, *, p: f
             "judged": len(able),
             "tests_per_case": len(counted) / cases if cases else None,
             "p_least": tested["p_least"].min(),
-            **_rate("wvc", int((able["p"] <= p).sum()), len(able)),
+            **_rate("wvc", able.select("case", hit=pl.col("p") <= p)),
         }
         if truth is not None:
             by_truth = truth.filter((pl.col("rule") == text) & _able(p)).join(able, on="case", how="semi")
@@ -208,10 +208,14 @@ def _share(hits: pl.Series) -> float | None:
     return int(hits.sum()) / len(hits) if len(hits) else None
 
 
-def _rate(name: str, hits: int, tries: int) -> dict[str, float | None]:
-    low, high = wilson(hits, tries)
+def _rate(name: str, tests: pl.DataFrame) -> dict[str, float | None]:
+    """The share of tests that are a `hit`, with its interval: a comparison as published has several of one case."""
     names = (name, f"{name}_low", f"{name}_high")
-    return dict(zip(names, (hits / tries, low, high), strict=True)) if tries else dict.fromkeys(names)
+    if tests.is_empty():
+        return dict.fromkeys(names)
+    cases = tests.group_by("case").agg(hits=pl.col("hit").sum(), tests=pl.len())
+    ends = clustered_wilson(moments(cases["hits"].to_numpy(), cases["tests"].to_numpy()))
+    return dict(zip(names, (_share(tests["hit"]), *map(float, ends)), strict=True))
 
 
 def agreement(
@@ -268,8 +272,7 @@ def map_table(verdicts: pl.DataFrame) -> pl.DataFrame:
             "judged": len(judged),
             "not_applicable": int((part["status"] == "not applicable").sum()),
         }
-        confirmed = int((judged["kind"] == "confirmed").sum())
-        row |= _rate("confirmed", confirmed, len(judged))
+        row |= _rate("confirmed", judged.select("case", hit=(pl.col("kind") == "confirmed").fill_null(False)))
         for kind in ("inconclusive", "wrong way", "crossing"):
             row[kind.replace(" ", "_")] = _share(judged["kind"] == kind)
         avoid = effect == "avoid" and len(judged) > 0
