@@ -417,7 +417,7 @@ def test_shards_in_a_bucket_become_the_run_that_nobody_split(
     if rights == "to read":
         s3.before = refuse
     before = dict(s3.objects)
-    shards = [f"{RUN}-1-of-3", f"{RUN}-2-of-3", tmp_path / "first-3-of-3"]
+    shards: list[str | Path] = [f"{RUN}-1-of-3", f"{RUN}-2-of-3", tmp_path / "first-3-of-3"]
     merged = instar.merge(shards, out=tmp_path / "all")
     assert content(merged) == content(whole)
     assert all(merged.store.blob(name) for name in merged.store.needs()["hash"])

@@ -187,7 +187,8 @@ class _Gate:
         column = self.run.described()[limit.where.column].drop_nulls()
         values = listed(column.cast(pl.String).unique().sort().to_list())
         if column.dtype.is_numeric() and len(column):
-            values = f"between {column.min():.3g} and {column.max():.3g}"
+            ends = column.to_numpy()
+            values = f"between {ends.min():.3g} and {ends.max():.3g}"
         which = "all" if kept.sum() else "none of the"
         return (
             f" Its `where` selects {which} {count_of(len(kept), 'case')}: {limit.where.column} is "
