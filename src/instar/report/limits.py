@@ -9,7 +9,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.report.section import heading_of
-from instar.report.words import ONE_SIDED, threshold_text, unit_name
+from instar.report.words import ONE_SIDED, threshold_text
 
 LONG = 200
 """Letters from which on the thresholds of several relations are said once, and in a sentence of their own."""
@@ -30,11 +30,7 @@ def limit_words(
         if set(part["rule"]) & set(alphas):
             clauses.append(f"where p is at most {p:g}{where}")
         else:
-            clauses.append(
-                _clause(
-                    sorted({limits[one] for one in part["rule"]}), unit_name(str(unit)) if several else str(unit), where
-                )
-            )
+            clauses.append(_clause(sorted({limits[one] for one in part["rule"]}), str(unit), where))
     return f"violated {', '.join(clauses)}" if clauses else "no rule changes anything"
 
 

@@ -210,11 +210,13 @@ RELATIONS: Mapping[str, Relation] = {
         words=lambda effect: _EFFECTS[effect], title="answers to a changed map",
         details=(
             "probability where the map changed: {before} before, {after} after",
-            "futures that cross the obstacle: {crossing} of {futures}",
+            "futures that cross the obstacle: {crossing} of {futures} (the more there are, the higher is the severity, "
+            "also where all cross)",
         ),
         help="Where the map changed, probability rises or falls as it should. Where k of n futures cross an obstacle, "
         "the severity is at least the margin and ln((n + 1) / (n + 1 - k)), the log ratio of those that should stay "
-        "clear to those that do.",
+        "clear to those that do. It counts evidence: all of 20 futures are 3.14, and the one of a deterministic system "
+        "is 0.79. Systems with other numbers of futures are compared by the share of violated cases.",
     ),
 }
 # fmt: on
