@@ -167,7 +167,7 @@ def test_a_slice_that_tells_no_cases_apart_says_so_with_what_its_column_is_like(
     runs: dict[str, instar.Run], tmp_path: Path, end: str, which: str
 ) -> None:
     brightness = runs["right"].described()["brightness"]
-    between = f"brightness is between {brightness.min():.3g} and {brightness.max():.3g}."
+    between = f"brightness is between {min(brightness):.3g} and {max(brightness):.3g}."
     policy = tmp_path / "policy.toml"
     policy.write_text(LIMIT.format("any rule", f'rate = 0.9\nwhere = {{ column = "brightness", {end} }}'))
     *_, check = checked(runs["right"], read_policy(policy))
@@ -191,7 +191,7 @@ def test_a_bound_just_above_its_limit_does_not_read_like_it(runs: dict[str, inst
 
 def test_a_new_policy_is_held_by_the_run_it_was_made_of(runs: dict[str, instar.Run], tmp_path: Path) -> None:
     for run in runs.values():
-        assert f"between {run.described()['brightness'].min():.2g} and" in new_policy(run)
+        assert f"between {min(run.described()['brightness']):.2g} and" in new_policy(run)
         assert failures(run, tmp_path, new_policy(run)) == {}
     assert "mirror" in failures(runs["forgetful"], tmp_path, new_policy(runs["right"]))
 

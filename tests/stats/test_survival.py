@@ -52,7 +52,7 @@ def test_the_interval_of_a_median_has_the_level_at_which_the_curve_falls_below_o
     assert curve.quantile(0.5) == (4, 4, 4)
     assert not ((curve.low <= 0.5) & (curve.high >= 0.5)).any()
     # most break at one of three levels: the levels whose own intervals hold one half miss the median far too often
-    rng, levels, times = np.random.default_rng(0), np.arange(6), 200
+    rng, levels, times = np.random.default_rng(0), np.arange(6.0), 200
     right = short = 0
     for _ in range(times):
         drawn = survival(rng.choice([2, 3, 4], 30, p=[0.3, 0.4, 0.3]), [True] * 30, levels=levels)

@@ -182,7 +182,8 @@ class _Gate:
         column = self.run.described()[limit.where.column].drop_nulls()
         values = listed(column.cast(pl.String).unique().sort().to_list())
         if column.dtype.is_numeric() and len(column):
-            values = f"between {column.min():.3g} and {column.max():.3g}"
+            low, high = column.to_numpy().min(), column.to_numpy().max()
+            values = f"between {low:.3g} and {high:.3g}"
         which = "all" if kept.sum() else "none of the"
         return (
             f" Its `where` selects {which} {count_of(len(kept), 'case')}: {limit.where.column} is "

@@ -112,7 +112,7 @@ def clustered_share(hits: npt.ArrayLike, trials: npt.ArrayLike, confidence: floa
     if not every.sum():
         return 0.0, 1.0
     share = float(some.sum() / every.sum())
-    counted = float(_independent(*moments(some, every), confidence))
+    counted = float(_independent(moments(some, every), confidence))
     side = (1 - confidence) / 2
     low = 0.0 if share == 0 else float(betaincinv(share * counted, (1 - share) * counted + 1, side))
     high = 1.0 if share == 1 else float(betaincinv(share * counted + 1, (1 - share) * counted, 1 - side))
@@ -134,7 +134,7 @@ def clustered_wilson(sums: Sequence[Counts], confidence: float = 0.95) -> tuple[
     [0.112, 0.469]
     """
     _, hits, trials, *_ = sums
-    counted = np.maximum(_independent(*sums, confidence), 1e-12)
+    counted = np.maximum(_independent(sums, confidence), 1e-12)
     share, z = hits / np.maximum(trials, 1), _normal_quantile(0.5 + confidence / 2)
     scale = 1 + z * z / counted
     middle = (share + z * z / (2 * counted)) / scale
@@ -144,18 +144,11 @@ def clustered_wilson(sums: Sequence[Counts], confidence: float = 0.95) -> tuple[
     return low, high
 
 
-def _independent(
-    clusters: Counts,
-    hits: Counts,
-    trials: Counts,
-    hits_squared: Counts,
-    products: Counts,
-    trials_squared: Counts,
-    confidence: float,
-) -> Floats:
+def _independent(sums: Sequence[Counts], confidence: float) -> Floats:
     """How many independent trials tell as much of a share as these in clusters do."""
     from scipy.special import stdtrit
 
+    clusters, hits, trials, hits_squared, products, trials_squared = sums
     tried = np.maximum(trials, 1).astype(np.float64)
     share = hits / tried
     spread = hits_squared - 2 * share * products + share**2 * trials_squared
