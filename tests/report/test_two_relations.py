@@ -63,6 +63,15 @@ def test_a_third_run_changes_no_p_of_the_first_two(runs: list[instar.Run]) -> No
     assert [row["p_corrected"] for row in beside] == pytest.approx([alone[row["rule"]] for row in beside])
 
 
+def test_runs_that_judged_different_cases_say_whose_cases_the_first_figures_count(tmp_path: Path) -> None:
+    photos = write_scenes(tmp_path / "photos", 8)
+    systems = good, lost_in_the_light
+    pair = [instar.run(one, "gamma(0.9)", photos, out=tmp_path / one.__name__, workers=0) for one in systems]
+    words = "Each run counts the cases that it judged itself; the differences below count those that both judged."
+    assert words in page(make_report(pair, images=0))
+    assert words not in page(make_report([pair[0], pair[0]], images=0))
+
+
 def _differences(runs: list[instar.Run]) -> list[dict[str, Any]]:
     comparisons = [one for _, one, _ in make_report(runs, images=0).comparisons]
     return [row for one in comparisons for row in one.differences[one.section.start].to_dicts()]
