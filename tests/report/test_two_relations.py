@@ -30,7 +30,7 @@ def lost_in_the_light(pixels: np.ndarray) -> Detections:
 
 def half_blind(pixels: np.ndarray) -> Detections:
     """Finds nothing in some images, be they mirrored or not."""
-    return NOTHING if int(pixels.sum()) % 2 else rectangles(pixels)
+    return NOTHING if int(pixels.sum()) % 7 < 3 else rectangles(pixels)
 
 
 def nothing(pixels: np.ndarray) -> Detections:
