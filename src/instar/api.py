@@ -154,6 +154,7 @@ def run(
             sent, chosen, chosen_dataset(dataset), store, seed=seed, workers=workers, predictors=predictors,
             engine=engine, address=address, timeout=timeout, limit=limit, shard=part, providers=providers,
             retry_failed=retry_failed, fresh=fresh, choice=choice, until=goal, name=name,
+            options=choice.options if isinstance(choice, LimitSearch) else (),
             on_progress=on_progress or cell.update, say=_say,
         )
         # fmt: on

@@ -34,6 +34,11 @@ def lost_in_the_light(pixels: np.ndarray) -> Detections:
     return NOTHING if pixels.mean() > 130 else rectangles(pixels)
 
 
+def half_blind(pixels: np.ndarray) -> Detections:
+    """Finds nothing in some images, be they mirrored or not."""
+    return NOTHING if int(pixels.sum()) % 7 < 3 else rectangles(pixels)
+
+
 def nothing(pixels: np.ndarray) -> Detections:
     return NOTHING
 
@@ -67,6 +72,15 @@ def test_a_third_run_changes_no_p_of_the_first_two(runs: list[instar.Run]) -> No
     beside = _differences([*runs, runs[1]])
     assert len(beside) == 2 * len(alone)
     assert [row["p_corrected"] for row in beside] == pytest.approx([alone[row["rule"]] for row in beside])
+
+
+def test_runs_that_judged_different_cases_say_whose_cases_the_first_figures_count(tmp_path: Path) -> None:
+    photos = write_scenes(tmp_path / "photos", 8)
+    systems = good, half_blind
+    pair = [instar.run(one, "mirror(h)", photos, out=tmp_path / one.__name__, workers=0) for one in systems]
+    words = "Each run counts the cases that it judged itself; the differences below count those that both judged."
+    assert words in page(make_report(pair, images=0))
+    assert words not in page(make_report([pair[0], pair[0]], images=0))
 
 
 def _differences(runs: list[instar.Run]) -> list[dict[str, Any]]:

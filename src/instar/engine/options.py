@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from instar.engine.judging import DEFAULT, stored_judging
+from instar.engine.judging import DEFAULT, Judging, stored_judging
 from instar.engine.plan import bound_rules
+from instar.relations import BoundRule
 from instar.spelling import Parameter, Value, nearest, parse_call, spell_value
 from instar.store import Store
 
@@ -38,10 +39,27 @@ class JudgingOption:
         }
 
 
+def refuse_options(names: Iterable[str], options: Sequence[JudgingOption]) -> None:
+    """Refuse what is none of these options."""
+    known = [option.parameter.name for option in options]
+    for name in names:
+        if name not in known:
+            takes = " · ".join(f"{option.parameter.name}: {option.text}" for option in _each_once(options)) or "none"
+            raise ValueError(
+                f"there is no judging option {name!r} for this run{nearest(name, known) or '.'} "
+                f"The options of its relations: {takes}"
+            )
+
+
 def judging_options(store: Store, judging: str = DEFAULT) -> list[JudgingOption]:
     """The options of a run's relations, with their values in a judging."""
-    manifest, chosen = store.manifest(), stored_judging(store, judging)
-    bound = (rule.relation for rule in bound_rules(manifest.rules, manifest.system.kind))
+    manifest = store.manifest()
+    return options_of(bound_rules(manifest.rules, manifest.system.kind), stored_judging(store, judging))
+
+
+def options_of(rules: Sequence[BoundRule], chosen: Judging) -> list[JudgingOption]:
+    """The same of some rules, before there is a run of them."""
+    bound = (rule.relation for rule in rules)
     relations = {one.relation.name: one.relation for one in bound if one is not None}
     takers: dict[Parameter, list[str]] = {}
     for name, relation in relations.items():
@@ -56,14 +74,8 @@ def judging_options(store: Store, judging: str = DEFAULT) -> list[JudgingOption]
 def parsed_options(store: Store, texts: Mapping[str, object]) -> dict[str, Value]:
     """The values that texts spell, by the options of the run's relations. One that is no text is itself."""
     options = judging_options(store)
+    refuse_options(texts, options)
     known = {option.parameter.name: option.parameter for option in options}
-    for name in texts:
-        if name not in known:
-            takes = " · ".join(f"{each.parameter.name}: {each.text}" for each in _each_once(options)) or "none"
-            raise ValueError(
-                f"there is no judging option {name!r} for this run{nearest(name, known) or '.'} "
-                f"The options of its relations: {takes}"
-            )
     return {name: known[name].check(_value(known[name], text), "judging") for name, text in texts.items()}
 
 

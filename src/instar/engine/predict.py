@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +14,12 @@ import polars as pl
 from instar.datasets import Dataset
 from instar.engine.coordinator import Interrupted, execute
 from instar.engine.hands import LOCAL, enlisted, enlisted_on, refuse_engine
+from instar.engine.judging import Judging
 from instar.engine.keeper import Keeper, shared_cases
 from instar.engine.manifest import grown, grown_manifest
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup
 from instar.engine.opening import opening_words
+from instar.engine.options import options_of, refuse_options
 from instar.engine.order import Order
 from instar.engine.plan import Choice, bound_rules, committed, make_plan, own_code, refuse_unloaded
 from instar.engine.process import default_workers
@@ -53,6 +55,7 @@ def predict(
     until: str | None = None,
     name: str | None = None,
     search: SearchInfo | None = None,
+    options: Iterable[str] = (),
     on_progress: Callable[[Progress], None] | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Outcome:
@@ -63,8 +66,9 @@ def predict(
     of the cluster at an address. With `fresh`, a run that is in the folder is moved aside as soon as the system is
     loaded. With `shard`, only the cases that fall to it are asked, of those that the limit allows. With
     `choice`, cases are asked about what it chooses, round after round, until it chooses nothing more; the
-    manifest says `until` what that is, or what `search` it is, and the run's `name`, where one is given. `say` is given
-    what to know at the start.
+    manifest says `until` what that is, or what `search` it is, and the run's `name`, where one is given. `options`
+    are the names of those that answers will be judged by: one that no relation of the run has is refused before
+    anything is written. `say` is given what to know at the start.
     """
     refuse_engine(engine, address, workers, predictors)
     with ExitStack() as stack:
@@ -78,6 +82,7 @@ def predict(
             hands, info = enlisted_on(stack.enter_context(ray_site(address, workers, say)), stack, setup)
         _refuse_inputs(info.system, dataset)
         rules = bound_rules(suite.rules, info.system.kind)
+        refuse_options(options, options_of(bound_rules([*stored_rules, *suite.rules], info.system.kind), Judging()))
         say(info.identity.words(info.system.name))
         if info.code:
             say(Identity(info.code).words("The code behind your own rules"))

@@ -135,7 +135,7 @@ def severities_words(signs: pl.DataFrame, names: tuple[str, str], spelled: Mappi
     the threshold; nothing where that is sure of none. `signs` are `severity_signs`, and may have medians beside them.
     """
     first, second = names
-    judged = signs.filter(pl.col("cases") > 0).sort("severity_p", maintain_order=True)
+    judged = signs.filter(pl.col("cases") > 0).sort("severity_p", "rule")
     sure = judged.filter(pl.col("severity_p_corrected") <= LEVEL)
     ways = [
         (word, part) for word, own in _WAYS.items() if (part := sure.filter(pl.col(own[0]) > pl.col(own[1]))).height
