@@ -32,6 +32,8 @@ WRONG = (ValueError, LookupError, OSError, ImportError, TypeError, RuntimeError)
 """What a mark may be wrong about, or the model's module; their messages say it, and our own lines would not."""
 _RUNS = pytest.StashKey[dict["Trial", tuple["Run", list["Check"]] | str]]()
 _REPORTS = pytest.StashKey[dict[Path, Path]]()
+_SHARED = pytest.StashKey[Path]()
+"""The folder that the workers of this session share, where there are several."""
 _OPTIONS = ("policy", "rate", "sure", "threshold", "limit", "workers", "timeout", "zones", "objects", "pool")
 
 
@@ -141,6 +143,8 @@ def instar_rule(request: pytest.FixtureRequest) -> RuleTest:
     trial = _trial(request.node)
     if trial is None:
         raise pytest.UsageError("the fixture instar_rule is for tests with the mark instar")
+    if hasattr(request.config, "workerinput"):
+        request.config.stash[_SHARED] = request.getfixturevalue("tmp_path_factory").getbasetemp().parent
     run, checks = _judged(request, trial)
     if request.param == WHOLE:
         return RuleTest(WHOLE, run, [one for one in checks if len(one.rules) != 1])
@@ -237,5 +241,18 @@ def _report(run: Run, trial: Trial, config: pytest.Config) -> Path:
     reports = config.stash.setdefault(_REPORTS, {})
     if run.folder not in reports:
         reports[run.folder] = run.folder.with_suffix(".html")
-        write_report([run], reports[run.folder], threshold=trial.threshold)
+        if _is_first(config, run.folder.name):
+            write_report([run], reports[run.folder], threshold=trial.threshold)
     return reports[run.folder]
+
+
+def _is_first(config: pytest.Config, name: str) -> bool:
+    """Whether no other worker of this session writes that report: it takes longer than all else that a worker does."""
+    shared = config.stash.get(_SHARED, None)
+    if shared is None:
+        return True
+    try:
+        (shared / f"{name}.report").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True

@@ -99,7 +99,8 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, np.ndarray):
         return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
     if hasattr(first, "__dataclass_fields__") and hasattr(first, "kind"):
-        return all(same(getattr(first, name), getattr(second, name)) for name in first.__dataclass_fields__)
+        parts = [name for name, one in first.__dataclass_fields__.items() if one.compare]
+        return all(same(getattr(first, name), getattr(second, name)) for name in parts)
     return bool(first == second)
 
 

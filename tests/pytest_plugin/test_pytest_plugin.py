@@ -165,3 +165,16 @@ def test_where_ci_is_set_a_failure_has_its_words_in_the_summary(
     failed = tried(project)
     failed.assert_outcomes(passed=2, failed=1)
     failed.stdout.fnmatch_lines(["FAILED *gamma(3)* - Failed: * of 12 cases violate gamma(3)*", "report: *.html"])
+
+
+def test_workers_of_a_session_write_a_report_once(project: pytest.Pytester) -> None:
+    """It takes longer than everything else that a worker does."""
+    project.makeconftest(
+        "from pathlib import Path\nimport instar.report\n"
+        "def written(runs, path, **options):\n"
+        "    with Path('reports').open('a') as file:\n        file.write('x')\n"
+        "instar.report.write_report = written\n"
+    )
+    project.makepyfile(detector=DETECTOR.format(BLIND), test_it=TEST.format(", rate=0.0, sure='upper'"))
+    tried(project, "-n", "2").assert_outcomes(passed=1, failed=2)
+    assert (project.path / "reports").read_text() == "x"

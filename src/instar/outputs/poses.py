@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar
 
@@ -35,14 +35,15 @@ class Poses(OutputDefaults):
     `points` is (subjects, landmarks, 2) in pixels, NaN where a landmark is absent; `visibility`
     (subjects, landmarks) and `scores` (subjects,) are 0 to 1. Points outside the frame are allowed. A score says how
     sure it is that somebody is there: by default, who scores below 0.5 is not. A system that cannot say leaves it out.
-    `unplaced` is the best score of those who were left out since not one of their landmarks is a number.
+    `unplaced` is the best score of those who were left out since not one of their landmarks is a number;
+    it is about how the answer was made, and no part of it.
     """
 
     skeleton: Skeleton
     points: Floats
     visibility: Floats
     scores: Floats
-    unplaced: float | None = None
+    unplaced: float | None = field(default=None, compare=False, repr=False)
 
     kind: ClassVar[str] = "poses"
     relation: ClassVar[str | None] = "poses"
