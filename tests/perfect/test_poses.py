@@ -124,7 +124,6 @@ FLAWLESS = {
     "people mostly outside are left out": Habit(without_those_mostly_outside, at_the_edge, 0.8),
     "a person from the side": Habit(within_a_pixel, from_the_side),
     "a person without a shoulder": Habit(within_a_pixel, without_a_shoulder),
-    "scores in percent": Habit(in_percent),
 }
 
 
@@ -143,6 +142,13 @@ def test_a_flawless_system_is_not_accused(name: str, tmp_path: Path) -> None:
     assert bad.is_empty(), bad.select("rule", "target", "severity", "kind", "source_score", "follow_up_score").rows()
     subjects = verdicts.filter(pl.col("target") != "whole")
     assert len(subjects) and 1 - subjects["severity"].null_count() / len(subjects) >= habit.least_judged
+
+
+def test_scores_in_percent_are_said_and_nothing_else(tmp_path: Path) -> None:
+    run = _run(Habit(in_percent), tmp_path / "run")
+    assert run.verdicts().filter(pl.col("severity") >= 0.2).is_empty()
+    (words,) = accusations(run)
+    assert words.startswith("The scores lie between") and "divide percent by 100" in words
 
 
 def test_a_system_that_never_finds_anybody_is_not_called_clean(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ def predict(
             hands, info = enlisted_on(stack.enter_context(ray_site(address, workers, say)), stack, setup)
         _refuse_inputs(info.system, dataset)
         rules = bound_rules(suite.rules, info.system.kind)
-        refuse_options(options, options_of(bound_rules([*stored_rules, *suite.rules], info.system.kind), Judging()))
+        if options:
+            refuse_options(options, options_of(bound_rules([*stored_rules, *suite.rules], info.system.kind), Judging()))
         say(info.identity.words(info.system.name))
         if info.code:
             say(Identity(info.code).words("The code behind your own rules"))
