@@ -468,3 +468,15 @@ def test_nothing_bad_is_said_of_a_real_model(name: str) -> None:
     photos = [(case.id, read_image(str(case.path))) for case in dataset("sample-photos").cases()]
     findings, _ = check_system(system, photos[:2])
     assert not [one for one in findings if one.state in ("warning", "problem")]
+
+
+def test_futures_that_stand_there_several_times_are_counted_once() -> None:
+    """As of a predictor of few paths, each repeated by its probability."""
+
+    def modes(scene: Scene, rng: np.random.Generator) -> np.ndarray:
+        steps = np.arange(1, scene.steps + 1)[:, None]
+        ahead = scene.past[-1] + steps * (scene.past[-1] - scene.past[-2])
+        return np.stack([ahead + shift * steps for shift in (0.0, 0.0, 0.0, 0.4, 0.4)])
+
+    (samples,) = (one for one in check_system(walker(modes), SCENES)[0] if one.name == "samples")
+    assert (samples.state, samples.message) == ("ok", "2 of 5 futures are different")

@@ -17,7 +17,7 @@ FAILURES = ("error", "timeout", "crashed")
 """Statuses of predictions that went wrong."""
 ENOUGH_ROWS, ENOUGH_SECONDS = 10, 10.0
 """From which on a rate is worth telling."""
-_NUMBER = re.compile(r"-?\d[\d.,]*")
+_NUMBER = re.compile(r"0[xX][\da-fA-F]+|-?\d[\d.,]*")
 
 
 @dataclass(slots=True)
@@ -137,6 +137,8 @@ def alike_reasons(counted: Mapping[str, int]) -> dict[str, str]:
 
     >>> alike_reasons({"mean 22": 1, "mean 24": 3, "no image": 1})["mean 22"]
     'mean 24 (and 1 other that differs in numbers)'
+    >>> set(alike_reasons({"failed at 0x7f3a": 1, "failed at 0x80bc": 1}).values())
+    {'failed at 0x7f3a (and 1 other that differs in numbers)'}
     """
     kinds: dict[str, Counter[str]] = {}
     for text, count in counted.items():

@@ -9,7 +9,7 @@ from instar.report.words import count_of, one_line
 def copies_words(alike: Copies) -> str:
     """That cases are copies of each other, and what that does to rates."""
     only = "are all the same" if alike.different == 1 else f"have only {alike.different:,} different ones"
-    often = f": {one_line(alike.example)} alone is there {alike.most:,} times" if alike.different > 1 else ""
+    often = f"; {one_line(alike.example)}, for one, is there {alike.most:,} times" if alike.different > 1 else ""
     return (
         f"The inputs of {count_of(alike.cases, 'case')} {only}{often}. Rates count every copy as a case of its own, so "
         "that their intervals are narrower than so few inputs allow."

@@ -97,7 +97,11 @@ def samples(examined: Examination) -> tuple[State, str]:
     alike = [bool(np.ptp(answer.futures, axis=0).max() < 1e-3) for answer in forecasts]
     if all(alike):
         return "warning", f"the {len(forecasts[0])} futures of an answer are all the same one: draw them, or return one"
-    return "ok", f"{len(forecasts[0])} different futures"
+    count = len(forecasts[0])
+    different = min(
+        len(np.unique(np.round(answer.futures, 3).reshape(len(answer), -1), axis=0)) for answer in forecasts
+    )
+    return "ok", f"{count} different futures" if different == count else f"{different} of {count} futures are different"
 
 
 def history(examined: Examination) -> tuple[State, str]:

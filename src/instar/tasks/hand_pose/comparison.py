@@ -199,11 +199,13 @@ def _preferred(
     for name, purpose in PURPOSES.items():
         others = [each for each in differences if each.purpose == name]
         if others and (not steady or purpose.group in GROUPS):
-            advice.append(_preference(others, purpose, blind))
+            advice.append(_preference(others, purpose, blind, {} if steady else sums))
     return advice
 
 
-def _preference(others: Sequence[Difference], purpose: Purpose, blind: Sequence[str]) -> Advice:
+def _preference(
+    others: Sequence[Difference], purpose: Purpose, blind: Sequence[str], annotated: Mapping[str, Sums]
+) -> Advice:
     best, value, words = others[0].best, others[0].best_value, purpose.words
     measure = {"f1": "F1", "hand_recall": "recall of hands"}.get(purpose.measure, purpose.measure)
     places = {SOURCE: "in the source", EVERY: "over source and test cases"}
@@ -220,9 +222,13 @@ def _preference(others: Sequence[Difference], purpose: Purpose, blind: Sequence[
     verb = "does" if len(unseeing) == 1 else "do"
     left = f" {listed(unseeing)} {verb} not look at the image." if unseeing else ""
     if rest and not beaten:
-        says = f"{words}, there is no sure difference between {listed([best, *equal])}.{left}"
+        says = f"{words}, there is no sure difference of a point or more between {listed([best, *equal])}.{left}"
         return Advice("equal", says, because)
-    poor = "" if value >= LOW else ", though it is poor too"
+    f1 = float(annotated[best].values("f1", [0])[0]) if best in annotated else LOW
+    if value < LOW:
+        poor = ", though it is poor too"
+    else:
+        poor = f", though its landmarks are poor: F1 {percent(f1)} in the source" if f1 < LOW else ""
     to = f" to {listed(beaten)}" if beaten else ""
     also = f" {listed(equal)} may be as good." if equal else ""
     return Advice("prefer", f"{words}, prefer {best}{to}{poor}.{also}{left}", because)
