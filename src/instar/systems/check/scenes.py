@@ -98,9 +98,8 @@ def samples(examined: Examination) -> tuple[State, str]:
     if all(alike):
         return "warning", f"the {len(forecasts[0])} futures of an answer are all the same one: draw them, or return one"
     count = len(forecasts[0])
-    different = min(
-        len(np.unique(np.round(answer.futures, 3).reshape(len(answer), -1), axis=0)) for answer in forecasts
-    )
+    paths = [np.round(answer.futures, 3).reshape(len(answer), -1) for answer in forecasts]
+    different = min(len(np.unique(each, axis=0)) for each in paths)
     return "ok", f"{count} different futures" if different == count else f"{different} of {count} futures are different"
 
 
