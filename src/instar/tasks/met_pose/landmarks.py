@@ -20,6 +20,8 @@ from instar.store import KEY
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Complexes = npt.NDArray[np.complex128]
+Counts = npt.NDArray[np.int32] | npt.NDArray[np.bool_]
+"""Of each case and landmark; truth values where a case has one pair."""
 
 # fmt: off
 _SCHEMA = {
@@ -118,7 +120,9 @@ class _Tally:
             at = at[np.argsort(cases[at], kind="stable")]
             severity = errors.severity[at]
             owners, starts = np.unique(cases[at], return_index=True)
-            tries = np.add.reduceat(~np.isnan(severity), starts, axis=0, dtype=np.int32)
+            several = len(owners) < len(at)  # else each case has one pair, and there is nothing to add up
+            judged = ~np.isnan(severity)
+            tries = np.add.reduceat(judged, starts, axis=0, dtype=np.int32) if several else judged
             self._count(rule, columns, tries)
             self.bins[rule, columns] += _binned(severity)
             together = rule in self.changing
@@ -126,18 +130,22 @@ class _Tally:
                 self.tries[owners, columns] += tries
             for number, threshold in enumerate(self.grid):
                 hit = (severity >= threshold) & (severity > 0)
-                hits = np.add.reduceat(hit, starts, axis=0, dtype=np.int32)
+                hits = np.add.reduceat(hit, starts, axis=0, dtype=np.int32) if several else hit
                 self._count_hits(rule, columns, number, hits, tries)
                 if together:
                     self.hits[owners, columns, number] += hits
 
-    def _count(self, rule: int, columns: slice, tries: npt.NDArray[np.int32]) -> None:
+    def _count(self, rule: int, columns: slice, tries: Counts) -> None:
+        if tries.dtype == np.bool_:  # the square of one is one
+            self.tried[:, rule, columns] += tries.sum(0)
+            return
         for place, power in enumerate((tries > 0, tries, tries**2)):
             self.tried[place, rule, columns] += power.sum(0)
 
-    def _count_hits(
-        self, rule: int, columns: slice, number: int, hits: npt.NDArray[np.int32], tries: npt.NDArray[np.int32]
-    ) -> None:
+    def _count_hits(self, rule: int, columns: slice, number: int, hits: Counts, tries: Counts) -> None:
+        if hits.dtype == np.bool_:
+            self.violated[:, rule, columns, number] += hits.sum(0)
+            return
         for place, product in enumerate((hits, hits**2, hits * tries)):
             self.violated[place, rule, columns, number] += product.sum(0)
 
