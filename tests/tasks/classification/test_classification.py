@@ -293,6 +293,34 @@ def test_the_other_side_is_known_from_the_whole_run(sides: Path, tmp_path: Path)
     assert pair is not None and pair.sentences[0].startswith("right was expected of the mirrored image")
 
 
+@pytest.mark.parametrize(
+    ("classes", "nearest"),
+    [
+        (("LEFTS", "middle"), " The nearest are 'LEFTS' of the system and 'left' of the dataset."),
+        (("0", "1"), ""),
+        (("left", "middle"), None),
+    ],
+)
+def test_a_classifier_of_other_classes_than_the_dataset(
+    classes: tuple[str, str], nearest: str | None, sides: Path, tmp_path: Path
+) -> None:
+    """0 % right of everything stood there without a word of why."""
+
+    def answer(pixels: np.ndarray) -> dict[str, float]:
+        return dict(zip(classes, (0.7, 0.3), strict=True))
+
+    opened = dataset(f'class-folders("{sides}")')
+    tested = instar.run(answer, "gamma(0.9)", opened, out=tmp_path / "run", workers=0)
+    words = (
+        "No class that the system names is a class of the dataset, so that no answer counts as right: it names "
+        f"{classes[0]} and {classes[1]}; the dataset has left and right.{nearest}"
+    )
+    for command in ("tables", "show"):
+        output = " ".join(CliRunner().invoke(app, [command, str(tested.folder)]).output.split())
+        assert ("No class that the system names" in output) == (nearest is not None)
+        assert nearest is None or words in output
+
+
 @pytest.mark.parametrize("suite", ["labels", "segmentation"])
 def test_a_suite_of_another_task_is_judged_and_shown_without_its_tables(
     suite: str, images: Path, tmp_path: Path

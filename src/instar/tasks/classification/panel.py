@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 
 import polars as pl
 
@@ -12,7 +13,7 @@ from instar.outputs.sides import other_side
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.sentences import Finding
-from instar.report.words import of_total, percent, rate_text
+from instar.report.words import listed, of_total, percent, rate_text
 from instar.stats import wilson
 from instar.tasks.classification.relations import RELATIONS, mirrors
 
@@ -20,6 +21,10 @@ MOST_CONFUSIONS = 20
 ANOTHER = ("class", "side")
 """The kinds of verdicts on pairs whose follow-up has another class than the expected one."""
 RELATION = "class_kept"
+_NAMES = 5
+"""Classes that a sentence names."""
+_COMPARED = 100
+"""Classes of a system that are compared with those of a dataset, since comparing thousands with each other takes long."""
 FEWEST_CASES = 3
 """Images that must have the same answer before that is worth saying."""
 
@@ -157,8 +162,32 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
     return [table for table in tables if table.rows], frames
 
 
+def _no_shared_class(run: Run) -> list[Finding]:
+    """That no class of the answers is one of the dataset, where that is so: then none of them can be right."""
+    if run.manifest.truth_kind != "labels":
+        return []
+    columns = (run.store.cases(["truth_classes"]), run.store.predictions(["classes"]))
+    true, named = (set(column.to_series().explode().drop_nulls()) for column in columns)
+    if not true or not named or true & named:
+        return []
+    words = (
+        f"No class that the system names is a class of the dataset, so that no answer counts as right: it names "
+        f"{listed(sorted(named), _NAMES)}; the dataset has {listed(sorted(true), _NAMES)}."
+    )
+    spelled = {name.casefold(): name for name in sorted(true)}
+    for name in sorted(named)[:_COMPARED]:
+        if near := get_close_matches(name.casefold(), spelled, n=1):
+            return [Finding(f"{words} The nearest are {name!r} of the system and {spelled[near[0]]!r} of the dataset.")]
+    return [Finding(words)]
+
+
 def remarks(run: Run, judging: str) -> list[Finding]:
-    """What to know of a run as a whole: whether every image has the same class, and which class becomes which."""
+    """What to know of a run as a whole: whether its answers can be right, whether every image has the same class, and
+    which class becomes which."""
+    return [*_no_shared_class(run), *_of_answers(run, judging)]
+
+
+def _of_answers(run: Run, judging: str) -> list[Finding]:
     answers = run.store.predictions(["case", "status", "classes"]).filter(status="ok")
     cases, best = answers["case"].n_unique(), answers["classes"].list.first()
     if cases < FEWEST_CASES or best.n_unique() > 1 or best[0] is None:
@@ -220,7 +249,8 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
 
 def _of_runs(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     tables, frames = _tables(runs[0], judging)
-    return TaskTables(tables, frames) if tables else None
+    notes = [note.words for note in _no_shared_class(runs[0])]
+    return TaskTables(tables, frames, after=notes) if tables else None
 
 
 PANELS: Mapping[str, Panel] = {
