@@ -24,7 +24,7 @@ RELATION = "class_kept"
 _NAMES = 5
 """Classes that a sentence names."""
 _COMPARED = 100
-"""Classes of a system that are compared with those of a dataset, since comparing thousands with each other takes long."""
+"""Classes of a system that are compared with those of a dataset: to compare thousands with each other takes seconds."""
 FEWEST_CASES = 3
 """Images that must have the same answer before that is worth saying."""
 
