@@ -153,7 +153,7 @@ def _segments(best: Sequence[tuple[str, float]], first: str, role: str) -> tuple
 _SHOWN = 3
 """Classes of an answer that are shown beside its image."""
 _ROLES = {
-    "kept": "first in both images (in a mirror, left and right change places)",
+    "kept": "first, and kept as expected",
     "missing": "first in the source, and not kept",
     "extra": "first in the follow-up, and not expected",
 }
