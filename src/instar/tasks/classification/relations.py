@@ -54,17 +54,17 @@ def class_kept(evidence: Evidence) -> pl.DataFrame:
         verdict = _verdict(source, follow_up, options["top"], options["margin"])
         undecided = all(_undecided(answer, names, options["margin"]) for answer in (source, follow_up))
         first = own.classes[0] if own.classes else None
-        if own.classes and source.classes[0] != first:
-            verdict["exchanged"] = source.classes[0]
-            if verdict.get("kind") == "class" and verdict["class"] == first:
-                verdict["kind"] = "side"
-        rows.append({"row": number, "target": "whole", "source_class": first, **verdict, "undecided": undecided})
+        exchanged = source.classes[0] if own.classes and source.classes[0] != first else None
+        if exchanged and verdict.get("kind") == "class" and verdict["class"] == first:
+            verdict = {**verdict, "kind": "side"}
+        measures = {"source_class": first, "exchanged": exchanged, "undecided": undecided}
+        rows.append({"row": number, "target": "whole", **verdict, **measures})
     return per_pair(rows, follow_ups, MEASURES)
 
 
 def mirrors(warp: Sequence[float] | None) -> bool:
     """Whether a stored warp exchanges left and right; a row without one was not moved."""
-    return bool(warp) and bool(np.linalg.det(np.reshape(warp, (3, 3))) < 0)
+    return warp is not None and len(warp) > 0 and bool(np.linalg.det(np.reshape(warp, (3, 3))) < 0)
 
 
 def _names(answers: pl.DataFrame) -> set[str]:
