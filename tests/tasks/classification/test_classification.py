@@ -297,7 +297,7 @@ def test_the_other_side_is_known_from_the_whole_run(sides: Path, tmp_path: Path)
     ("classes", "nearest"),
     [
         (("LEFTS", "middle"), " The nearest are 'LEFTS' of the system and 'left' of the dataset."),
-        (("0", "1"), ""),
+        (("1", "toilet"), ""),
         (("left", "middle"), None),
     ],
 )

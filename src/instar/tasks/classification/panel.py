@@ -23,6 +23,8 @@ ANOTHER = ("class", "side")
 RELATION = "class_kept"
 _NAMES = 5
 """Classes that a sentence names."""
+_NEAR = 0.75
+"""How alike two names must be to be called near: `cats` is near `cat`, and `left` is not near `toilet`."""
 _COMPARED = 100
 """Classes of a system that are compared with those of a dataset: to compare thousands with each other takes seconds."""
 FEWEST_CASES = 3
@@ -176,7 +178,7 @@ def _no_shared_class(run: Run) -> list[Finding]:
     )
     spelled = {name.casefold(): name for name in sorted(true)}
     for name in sorted(named)[:_COMPARED]:
-        if near := get_close_matches(name.casefold(), spelled, n=1):
+        if near := get_close_matches(name.casefold(), spelled, n=1, cutoff=_NEAR):
             return [Finding(f"{words} The nearest are {name!r} of the system and {spelled[near[0]]!r} of the dataset.")]
     return [Finding(words)]
 
