@@ -55,6 +55,7 @@ def test_severities_away_from_a_threshold_have_three_digits() -> None:
 
 COUNTED = {
     "class": "3 of another class",
+    "side": "3 with the side not exchanged",
     "misclassification": "3 misclassifications",
     "omission": "3 omissions",
     "misclassification with omission": "3 misclassifications with omission",

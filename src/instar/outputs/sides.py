@@ -15,5 +15,10 @@ def other_side(name: str, names: Collection[str]) -> str:
     >>> other_side("left_arm", ["left_arm", "right_arm"]), other_side("right whale", ["right whale"])
     ('right_arm', 'right whale')
     """
-    other = _SIDE.sub(lambda side: _OTHER.get(side[0], _OTHER[side[0].lower()]), name)
+    other = exchanged_sides(name)
     return other if other in names else name
+
+
+def exchanged_sides(name: str) -> str:
+    """The name with left and right exchanged, whether or not anything is called so."""
+    return _SIDE.sub(lambda side: _OTHER.get(side[0], _OTHER[side[0].lower()]), name)

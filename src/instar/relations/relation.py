@@ -108,8 +108,9 @@ class Relation:
     """The measure that is true where the judging's options would forgive nearly any other answer."""
     responds: bool = False
     """Over many cases: answers must change with the level; a level by itself is no rule that can be violated."""
-    marked: Callable[[Row, Row, Row], MarkedPair] | None = None
-    """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options."""
+    marked: Callable[[Row, Row, Row, Row], MarkedPair] | None = None
+    """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options and the
+    verdict on the pair, of which the rule, the case and mostly the kind are known."""
     meanings: Mapping[str, str] = field(default_factory=dict)
     """What kinds mean, as a clause; of those that do not say it themselves."""
     counted: Mapping[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ def roles_of(relation: str) -> Mapping[str, str]:
 def marked_pairs(store: Store, verdicts: Sequence[Row], judging: str = DEFAULT) -> list[MarkedPair | None]:
     """The marked answers of each verdict's pair; None where its relation marks nothing, or an answer is missing.
 
-    A verdict has `case` and `rule`, and may have the `draw` that shows it.
+    A verdict has `case` and `rule`, and may have the `draw` that shows it and its `kind`.
     """
     manifest, options = store.manifest(), stored_judging(store, judging)
     marking: dict[str, tuple[Relation, str]] = {}
@@ -43,5 +43,5 @@ def marked_pairs(store: Store, verdicts: Sequence[Row], judging: str = DEFAULT) 
         if relation is None or relation.marked is None or source is None or follow_up is None:
             pairs.append(None)
         else:
-            pairs.append(relation.marked(source, follow_up, options.of(relation)))
+            pairs.append(relation.marked(source, follow_up, options.of(relation), verdict))
     return pairs

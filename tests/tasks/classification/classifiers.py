@@ -63,3 +63,19 @@ def unsure_in_the_dark(pixels: np.ndarray) -> Labels:
 
 def nothing(pixels: np.ndarray) -> Labels:
     return Labels.from_scores([])
+
+
+def side(pixels: np.ndarray) -> Labels:
+    """The half of the image that is brighter: exact, also in a mirror."""
+    half = pixels.shape[1] // 2
+    share = 0.9 if pixels[:, :half].mean() > pixels[:, half:].mean() else 0.1
+    return Labels.from_scores(["left", "right"], [share, 1 - share])
+
+
+def always_left(pixels: np.ndarray) -> Labels:
+    return Labels.from_scores(["left", "right"], [0.8, 0.2])
+
+
+def always_left_alone(pixels: np.ndarray) -> Labels:
+    """Left of every image but black ones, and no word of the other side."""
+    return Labels.from_scores(["right" if pixels.max() == 0 else "left"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +16,9 @@ from instar.api import nothing_to_tell
 from instar.cli import app
 from instar.datasets import dataset
 from instar.outputs.labels import Labels
+from instar.relations import relations
+from instar.report.marks import marked_pairs
+from instar.report.sentences import detail_words
 from instar.systems import system
 from instar.tasks.classification.panel import PANELS, class_changes, confusions, correct, remarks
 from tests.missing import module, shared
@@ -137,7 +141,7 @@ def test_tables_and_report(images: Path, tmp_path: Path) -> None:
     run("hates_mirrors", images, tmp_path / "run", "mirror(h)+gamma(0.5)")
     printed = CliRunner().invoke(app, ["tables", str(tmp_path / "run")])
     assert printed.exit_code == 0, printed.output
-    assert "no near ties" in printed.output and "mirror(h)" in printed.output
+    assert "no near ties" in " ".join(printed.output.split()) and "mirror(h)" in printed.output
     written = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--out", str(tmp_path / "report.html")])
     assert written.exit_code == 0, written.output
     page = (tmp_path / "report.html").read_text("utf-8")
@@ -195,7 +199,11 @@ def test_names_that_do_not_fit_are_told(tmp_path: Path) -> None:
     ("most", "left_out"),
     [
         (20, ""),
-        (2, ". There are 5 combinations of a class and what it becomes, of which the most frequent 2 are shown"),
+        (
+            2,
+            ". There are 5 combinations of an expected class and what comes first, of which the most frequent 2 are "
+            "shown",
+        ),
     ],
 )
 def test_the_table_of_classes_says_how_many_of_them_it_shows(
@@ -208,8 +216,109 @@ def test_the_table_of_classes_says_how_many_of_them_it_shows(
     assert tables is not None
     content = tables([tested], "default", 0.05)
     assert content is not None
-    captions = [table.caption for table in content.tables if table.caption.startswith("Which class becomes which")]
-    assert captions == [f"Which class becomes which, and in how many pairs of all rules, most frequent first{left_out}"]
+    captions = [table.caption for table in content.tables if table.caption.startswith("Which class comes")]
+    assert captions == [
+        "Which class comes first in the place of the expected one, and in how many pairs of all rules, most frequent "
+        f"first{left_out}"
+    ]
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images with a bright left half, in a folder of that name, and one with a bright right half."""
+    root = tmp_path_factory.mktemp("sides")
+    for number, name in enumerate(("left", "left", "left", "right")):
+        pixels = np.full((40, 60, 3), 40 + number, np.uint8)
+        pixels[:, slice(0, 30) if name == "left" else slice(30, 60)] = 200
+        (root / name).mkdir(exist_ok=True)
+        cv2.imwrite(str(root / name / f"{number}.png"), pixels)
+    return root
+
+
+@pytest.mark.parametrize(("name", "source", "mirrored"), [("side", 1.0, 1.0), ("always_left", 0.75, 0.25)])
+def test_the_true_side_is_exchanged_in_a_mirror(
+    name: str, source: float, mirrored: float, sides: Path, tmp_path: Path
+) -> None:
+    """An exact classifier was 0 % right of mirrored images, and a constant one as right as of the sources."""
+    opened = dataset(f'class-folders("{sides}")')
+    tested = instar.run(f"{HERE}:{name}", "mirror(h)+gamma(0.9)", opened, out=tmp_path / "run", workers=0)
+    right = dict(correct(tested).select("follow_up", "top_1").rows())
+    assert right == {"source": source, "mirror(h)": mirrored, "gamma(0.9)": source}
+    assert correct(tested)["cases"].to_list() == [4, 4, 4]
+
+
+def test_who_keeps_the_side_in_a_mirror_is_told_what_was_expected(sides: Path, tmp_path: Path) -> None:
+    """`left still comes first` stood under each violation, and a class that no source had was said to change."""
+    tested = run("always_left", sides, tmp_path / "run", "mirror(h)")
+    assert tested.verdicts().select("kind", "source_class", "exchanged", "first_class").unique().rows() == [
+        ("side", "left", "right", "left")
+    ]
+    assert confusions(tested).rows() == [("right", "left", 4)]
+    shown = CliRunner().invoke(app, ["show", str(tested.folder)], env={"COLUMNS": "200"}).output
+    assert "left and right of the class are not exchanged in the mirrored image (side)" in shown
+    assert (
+        "right was expected of the mirrored image, with the score 0.80 of left in the source; it has 0.20, and left "
+        "comes first"
+    ) in shown
+    assert "still comes first" not in shown
+    printed = CliRunner().invoke(app, ["tables", str(tested.folder)], env={"COLUMNS": "200"}).output
+    assert re.search(r"expected +first instead +pairs\nright +left +4", printed)
+    (relation, verdict) = relations()["class_kept"], tested.verdicts().row(0, named=True)
+    assert detail_words(relation, verdict) == [
+        "left comes first in the source, left in the follow-up",
+        "right was expected of the mirrored image",
+    ]
+
+
+def test_a_pair_in_which_the_sides_change_places_is_no_change(sides: Path, tmp_path: Path) -> None:
+    tested = run("side", sides, tmp_path / "run", "mirror(h)")
+    assert tested.rates()["violated"].sum() == 0
+    (pair, *_) = marked_pairs(tested.store, tested.verdicts().to_dicts())
+    assert pair is not None
+    assert pair.sentences == (
+        "right was expected of the mirrored image, with the score 0.90 of left in the source; it comes first",
+    )
+    assert {part.role for part in (*pair.source, *pair.follow_up) if part.role} == {"kept"}
+
+
+def test_the_other_side_is_known_from_the_whole_run(sides: Path, tmp_path: Path) -> None:
+    """The two answers of a pair need not name it."""
+    black = sides / "left" / "black.png"
+    cv2.imwrite(str(black), np.zeros((40, 60, 3), np.uint8))
+    tested = run("always_left_alone", sides, tmp_path / "run", "mirror(h)")
+    black.unlink()
+    verdict = tested.verdicts().filter(case="left/0.png").row(0, named=True)
+    assert verdict["kind"] == "side" and verdict["severity"] == 2
+    (pair,) = marked_pairs(tested.store, [verdict])
+    assert pair is not None and pair.sentences[0].startswith("right was expected of the mirrored image")
+
+
+@pytest.mark.parametrize(
+    ("classes", "nearest"),
+    [
+        (("LEFTS", "middle"), " The nearest are 'LEFTS' of the system and 'left' of the dataset."),
+        (("1", "toilet"), ""),
+        (("left", "middle"), None),
+    ],
+)
+def test_a_classifier_of_other_classes_than_the_dataset(
+    classes: tuple[str, str], nearest: str | None, sides: Path, tmp_path: Path
+) -> None:
+    """0 % right of everything stood there without a word of why."""
+
+    def answer(pixels: np.ndarray) -> dict[str, float]:
+        return dict(zip(classes, (0.7, 0.3), strict=True))
+
+    opened = dataset(f'class-folders("{sides}")')
+    tested = instar.run(answer, "gamma(0.9)", opened, out=tmp_path / "run", workers=0)
+    words = (
+        "No class that the system names is a class of the dataset, so that no answer counts as right: it names "
+        f"{classes[0]} and {classes[1]}; the dataset has left and right.{nearest}"
+    )
+    for command in ("tables", "show"):
+        output = " ".join(CliRunner().invoke(app, [command, str(tested.folder)]).output.split())
+        assert ("No class that the system names" in output) == (nearest is not None)
+        assert nearest is None or words in output
 
 
 @pytest.mark.parametrize("suite", ["labels", "segmentation"])

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import instar
 from instar.analysis.precision import precision
+from instar.cli import app
 from instar.image import read_image
 from instar.pool import read_pool
 from instar.registry import every
@@ -326,3 +327,34 @@ def test_a_label_that_cannot_be_taken_is_told_with_its_line(tmp_path: Path) -> N
     with pytest.raises(ValueError, match=r"line 2: 'perhaps' is no mark.*line 3: unknown case 'd'.*line 4: .*no label"):
         import_marks(run, sheet)
     assert not stored_marks(run.store)
+
+
+@pytest.mark.parametrize(
+    ("rules", "count"),
+    [
+        ("noise(8) => objects(draws=3) + noise(8) => numbers(draws=3)", "2 follow-ups were answered and are"),
+        ("noise(8) => objects(draws=3) + noise(8) => numbers", "1 follow-up was answered and is"),
+    ],
+)
+def test_what_was_answered_beside_a_failed_draw_is_counted(rules: str, count: str, tmp_path: Path) -> None:
+    """They were missing from the table without a word. What a rule of one draw judges is judged."""
+    (tmp_path / "images").mkdir()
+    for name, grey in (("a", 90), ("b", 140)):
+        cv2.imwrite(str(tmp_path / "images" / f"{name}.png"), np.full((40, 40, 3), grey, np.uint8))
+    noisy = 0
+
+    def caption(image: np.ndarray) -> str:
+        nonlocal noisy
+        noisy += int(image.std() > 1)
+        if noisy == 3 and image.std() > 1:
+            raise OSError("the service answered 503")
+        return "a dog on a couch"
+
+    run = instar.run(caption, rules, tmp_path / "images", out=tmp_path / "run", workers=0)
+    assert run.predictions().filter(pl.col("status") != "ok").select("draw").rows() == [(2,)]
+    for command in ("tables", "show"):
+        assert f"{count} not judged, because another follow-up of the same image" in unwrapped(
+            printed(app, command, run.folder)
+        )
+    run = instar.run(lambda image: "a dog", rules, tmp_path / "images", out=tmp_path / "whole", workers=0)
+    assert "not judged, because another" not in unwrapped(printed(app, "tables", run.folder))

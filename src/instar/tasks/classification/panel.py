@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 
 import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
+from instar.outputs.sides import other_side
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.sentences import Finding
-from instar.report.words import of_total, percent, rate_text
+from instar.report.words import listed, of_total, percent, rate_text
 from instar.stats import wilson
-from instar.tasks.classification.relations import RELATIONS
+from instar.tasks.classification.relations import RELATIONS, mirrors
 
 MOST_CONFUSIONS = 20
+ANOTHER = ("class", "side")
+"""The kinds of verdicts on pairs whose follow-up has another class than the expected one."""
 RELATION = "class_kept"
+_NAMES = 5
+"""Classes that a sentence names."""
+_NEAR = 0.75
+"""How alike two names must be to be called near: `cats` is near `cat`, and `left` is not near `toilet`."""
+_COMPARED = 100
+"""Classes of a system that are compared with those of a dataset: to compare thousands with each other takes seconds."""
 FEWEST_CASES = 3
 """Images that must have the same answer before that is worth saying."""
 
@@ -66,12 +76,12 @@ def _differs() -> pl.Expr:
 
 
 def confusions(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
-    """Which class becomes which, most frequent first, over all rules."""
+    """Which class comes first in the place of which expected one, most frequent first, over all rules."""
     verdicts = _verdicts(run, judging)
     if verdicts.is_empty():
         return pl.DataFrame(schema={"expected": pl.String, "class": pl.String, "pairs": pl.UInt32})
     return (
-        verdicts.filter(pl.col("kind") == "class")
+        verdicts.filter(pl.col("kind").is_in(ANOTHER))
         .group_by("expected", "class")
         .agg(pairs=pl.len())
         .sort("pairs", "expected", "class", descending=[True, False, False])
@@ -79,18 +89,27 @@ def confusions(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
 
 
 def correct(run: Run) -> pl.DataFrame:
-    """Per follow-up: of the cases with a true class, how many answers name one first, and among their first five."""
+    """Per follow-up: of the cases with a true class, how many answers name one first, and among their first five.
+
+    In a mirrored follow-up the true class of `turn left` is `turn right`, where both are classes of the run.
+    """
     schema = {"follow_up": pl.String, "cases": pl.Int64, "top_1": pl.Float64, "top_5": pl.Float64}
     if run.manifest.truth_kind != "labels":
         return pl.DataFrame(schema=schema)
     truth = run.store.cases(["case", "truth_classes"]).filter(pl.col("truth_classes").list.len() > 0)
-    answers = run.store.predictions(["case", "follow_up", "repeat", "status", "classes"]).filter(
+    answers = run.store.predictions(["case", "follow_up", "repeat", "status", "classes", "warp"]).filter(
         (pl.col("status") == "ok") & (pl.col("repeat") == 0)
     )
+    names = set(pl.concat([truth["truth_classes"], answers["classes"]]).explode().drop_nulls())
+    other_sides = {name: other for name in names if (other := other_side(name, names)) != name}
+    in_mirror = truth.with_columns(pl.col("truth_classes").list.eval(pl.element().replace(other_sides)))
+    mirrored = pl.Series([mirrors(warp) for warp in answers["warp"].to_list()], dtype=pl.Boolean)
     first = pl.col("classes").list.first().is_in(pl.col("truth_classes"))
     among = pl.col("classes").list.head(5).list.set_intersection("truth_classes").list.len() > 0
     table = (
-        answers.join(truth, on="case")
+        pl.concat(
+            [answers.filter(~mirrored).join(truth, on="case"), answers.filter(mirrored).join(in_mirror, on="case")]
+        )
         .group_by("follow_up")
         .agg(cases=pl.len(), top_1=first.fill_null(False).mean(), top_5=among.fill_null(False).mean())
     )
@@ -101,10 +120,12 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
     changes, pairs, right = class_changes(run, judging=judging), confusions(run, judging=judging), correct(run)
     tables = [
         Table(
-            "'first class differs' counts the pairs in which another class comes first, or in which one image alone "
-            "has a class. 'changed beyond the margin' counts those of them that are no near ties. They alone count as "
-            "changed, and 'share' is their share of all pairs, with its 95 % interval. 'median fall' is how much of "
-            "its score the class of the source loses, in the median of the pairs whose source names a class",
+            "'first class differs' counts the pairs in which another class than the expected one comes first, or in "
+            "which one image alone has a class. Expected is the class of the source; of classes with left or right in "
+            "their names, a mirror exchanges the two. 'changed beyond the margin' counts those of the pairs that are "
+            "no near ties. They alone count as changed, and 'share' is their share of all pairs, with its 95 % "
+            "interval. 'median fall' is how much of its score the expected class loses, in the median of the pairs "
+            "whose source names a class",
             ["rule", "pairs", "first class differs", "changed beyond the margin", "share", "median fall"],
             [
                 [
@@ -119,14 +140,15 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
             ],
         ),
         Table(
-            "Which class becomes which, and in how many pairs of all rules, most frequent first"
+            "Which class comes first in the place of the expected one, and in how many pairs of all rules, most "
+            "frequent first"
             + (
-                f". There are {pairs.height:,} combinations of a class and what it becomes, of which the most frequent "
-                f"{MOST_CONFUSIONS} are shown"
+                f". There are {pairs.height:,} combinations of an expected class and what comes first, of which the "
+                f"most frequent {MOST_CONFUSIONS} are shown"
                 if pairs.height > MOST_CONFUSIONS
                 else ""
             ),
-            ["from", "to", "pairs"],
+            ["expected", "first instead", "pairs"],
             [[*row[:2], f"{row[2]:,}"] for row in pairs.head(MOST_CONFUSIONS).iter_rows()],
         ),
     ]
@@ -142,8 +164,32 @@ def _tables(run: Run, judging: str) -> tuple[list[Table], dict[str, pl.DataFrame
     return [table for table in tables if table.rows], frames
 
 
+def _no_shared_class(run: Run) -> list[Finding]:
+    """That no class of the answers is one of the dataset, where that is so: then none of them can be right."""
+    if run.manifest.truth_kind != "labels":
+        return []
+    columns = (run.store.cases(["truth_classes"]), run.store.predictions(["classes"]))
+    true, named = (set(column.to_series().explode().drop_nulls()) for column in columns)
+    if not true or not named or true & named:
+        return []
+    words = (
+        f"No class that the system names is a class of the dataset, so that no answer counts as right: it names "
+        f"{listed(sorted(named), _NAMES)}; the dataset has {listed(sorted(true), _NAMES)}."
+    )
+    spelled = {name.casefold(): name for name in sorted(true)}
+    for name in sorted(named)[:_COMPARED]:
+        if near := get_close_matches(name.casefold(), spelled, n=1, cutoff=_NEAR):
+            return [Finding(f"{words} The nearest are {name!r} of the system and {spelled[near[0]]!r} of the dataset.")]
+    return [Finding(words)]
+
+
 def remarks(run: Run, judging: str) -> list[Finding]:
-    """What to know of a run as a whole: whether every image has the same class, and which class becomes which."""
+    """What to know of a run as a whole: whether its answers can be right, whether every image has the same class, and
+    which class becomes which."""
+    return [*_no_shared_class(run), *_of_answers(run, judging)]
+
+
+def _of_answers(run: Run, judging: str) -> list[Finding]:
     answers = run.store.predictions(["case", "status", "classes"]).filter(status="ok")
     cases, best = answers["case"].n_unique(), answers["classes"].list.first()
     if cases < FEWEST_CASES or best.n_unique() > 1 or best[0] is None:
@@ -179,12 +225,12 @@ def _near_ties(run: Run, judging: str) -> Iterator[Finding]:
 
 
 def _most_confused(run: Run, judging: str) -> list[Finding]:
-    """Which class becomes which in most violated pairs."""
+    """Which class comes first in the place of which expected one in most violated pairs."""
     limits = pl.col("rule").replace_strict(run.thresholds(), return_dtype=pl.Float64)
     judged = _verdicts(run, judging)
     if judged.is_empty():
         return []
-    changed = judged.filter(kind="class").filter(pl.col("severity") >= limits)
+    changed = judged.filter(pl.col("kind").is_in(ANOTHER) & (pl.col("severity") >= limits))
     if changed.is_empty():
         return []
     pairs = changed.group_by("expected", "class").agg(pairs=pl.len())
@@ -192,7 +238,8 @@ def _most_confused(run: Run, judging: str) -> list[Finding]:
     if pairs.filter(pairs=count).height > 1:
         return []  # several change as often: none of them is the most frequent
     share = of_total(count, changed.height, "pair")
-    return [Finding(f"Where the class changes, it is most often from {first} to {other}: in {share}.", accuses=True)]
+    words = f"Where another class than the expected one comes first, it is most often {other} in the place of {first}"
+    return [Finding(f"{words}: in {share}.", accuses=True)]
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
@@ -204,7 +251,8 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
 
 def _of_runs(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     tables, frames = _tables(runs[0], judging)
-    return TaskTables(tables, frames) if tables else None
+    notes = [note.words for note in _no_shared_class(runs[0])]
+    return TaskTables(tables, frames, after=notes) if tables else None
 
 
 PANELS: Mapping[str, Panel] = {

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from instar.outputs.labels import Labels
+from instar.outputs.sides import exchanged_sides
 from instar.relations import MarkedPair, Row, Segment
 from instar.relations.pairing import DRAWS, paired, per_pair
 from instar.relations.relation import NOTHING_FOUND, Evidence, Relation
@@ -20,11 +21,13 @@ MEASURES = {
     "source_score": pl.Float64,
     "follow_up_score": pl.Float64,
     "first_class": pl.String,
+    "exchanged": pl.String,
     "undecided": pl.Boolean,
 }
 """The class that comes first in the source, the one that is expected of the follow-up (`right` of `left` under a
 mirror), the best one of the follow-up, and the scores of the *expected* class in both. `first_class` comes first in the
-follow-up; `class` is the expected one where the two are as good as equal. `undecided`: in both answers nearly every
+follow-up; `class` is the expected one where the two are as good as equal. `exchanged` is the expected class where a
+mirror makes it another one than the source's. `undecided`: in both answers nearly every
 known class is as good as the first, so that nearly any other one would be forgiven."""
 
 SURE = 0.5
@@ -47,13 +50,21 @@ def class_kept(evidence: Evidence) -> pl.DataFrame:
     for number, row in enumerate(follow_ups.iter_rows(named=True)):
         own = Labels.from_row(sources[row["source"]], evidence.header).confident(options["confidence"])
         follow_up = Labels.from_row(row, evidence.header).confident(options["confidence"])
-        mirrors = row["warp"] is not None and np.linalg.det(np.reshape(row["warp"], (3, 3))) < 0
-        source = own.mirrored(names) if mirrors else own
+        source = own.mirrored(names) if mirrors(row["warp"]) else own
         verdict = _verdict(source, follow_up, options["top"], options["margin"])
         undecided = all(_undecided(answer, names, options["margin"]) for answer in (source, follow_up))
         first = own.classes[0] if own.classes else None
-        rows.append({"row": number, "target": "whole", "source_class": first, **verdict, "undecided": undecided})
+        exchanged = source.classes[0] if own.classes and source.classes[0] != first else None
+        if exchanged and verdict.get("kind") == "class" and verdict["class"] == first:
+            verdict = {**verdict, "kind": "side"}
+        measures = {"source_class": first, "exchanged": exchanged, "undecided": undecided}
+        rows.append({"row": number, "target": "whole", **verdict, **measures})
     return per_pair(rows, follow_ups, MEASURES)
+
+
+def mirrors(warp: Sequence[float] | None) -> bool:
+    """Whether a stored warp exchanges left and right; a row without one was not moved."""
+    return warp is not None and len(warp) > 0 and bool(np.linalg.det(np.reshape(warp, (3, 3))) < 0)
 
 
 def _names(answers: pl.DataFrame) -> set[str]:
@@ -94,21 +105,40 @@ def _tied(answer: Labels, one: str, other: str, margin: float) -> bool:
     return high > 0 and low >= (1 - margin) * high
 
 
-def _marked(source: Row, follow_up: Row, options: Row) -> MarkedPair:
+def _marked(source: Row, follow_up: Row, options: Row, verdict: Row) -> MarkedPair:
     """The best classes of both answers; those that came first are marked."""
     before, after = (
         list(zip(row["classes"] or (), row["scores"] or (), strict=True))[:_SHOWN] for row in (source, follow_up)
     )
     old, new = (best[0][0] if best else "" for best in (before, after))
-    kept = old == new
-    answers = (Labels.from_row(row, {}) for row in (source, follow_up))
-    tied = all(_tied(answer, old, new, options["margin"]) for answer in answers)
-    sentence = f"{old or 'no class'} came first, now {new or 'no class'} does"
-    sentence += f": a near tie, forgiven by the margin of {options['margin']:g}" if tied and not kept else ""
+    own, answer = (Labels.from_row(row, {}) for row in (source, follow_up))
+    if mirrors(follow_up["warp"]):
+        names = {*own.classes, *answer.classes}
+        # these two answers may not name the other side; the verdict knows all classes of the run
+        own = own.mirrored(names | {exchanged_sides(old)} if verdict.get("kind") == "side" else names)
+    expected = own.classes[0] if own.classes else ""
+    kept = expected == new
+    tied = not kept and all(_tied(each, expected, new, options["margin"]) for each in (own, answer))
     return MarkedPair(
         _segments(before, old, "kept" if kept else "missing"),
         _segments(after, new, "kept" if kept else "extra"),
-        (f"{old} still comes first",) if kept and old else (sentence,),
+        (
+            _first_words(old, expected, new, own.score_of(expected), answer.score_of(expected))
+            + (f": a near tie, forgiven by the margin of {options['margin']:g}" if tied else ""),
+        ),
+    )
+
+
+def _first_words(old: str, expected: str, new: str, before: float, after: float) -> str:
+    """What came first, what had to come first, and what does; the scores are those of the expected class."""
+    if expected != old:
+        words = f"{expected} was expected of the mirrored image, with the score {before:.2f} of {old} in the source"
+        here = "comes first" if expected == new else f"has {after:.2f}, and {new or 'no class'} comes first"
+        return f"{words}; it {here}"
+    return (
+        f"{old} still comes first"
+        if old and old == new
+        else f"{old or 'no class'} came first, now {new or 'no class'} does"
     )
 
 
@@ -123,9 +153,9 @@ def _segments(best: Sequence[tuple[str, float]], first: str, role: str) -> tuple
 _SHOWN = 3
 """Classes of an answer that are shown beside its image."""
 _ROLES = {
-    "kept": "first in both images",
-    "missing": "first in the source alone",
-    "extra": "first in the follow-up alone",
+    "kept": "first, and kept as expected",
+    "missing": "first in the source, and not kept",
+    "extra": "first in the follow-up, and not expected",
 }
 
 # fmt: off
@@ -133,13 +163,19 @@ RELATIONS: Mapping[str, Relation] = {
     "class_kept": Relation(
         "class_kept", "labels", class_kept, threshold=0.5,
         unit="shares of the class's score lost; from 1 up: another class leads by the rest", title="class of the image",
-        grid=(0.1, 0.25, 0.5, 0.75, 1.0, 1.1, 1.25, 1.5), kinds=("class", "lost", "invented"), measures=MEASURES,
+        grid=(0.1, 0.25, 0.5, 0.75, 1.0, 1.1, 1.25, 1.5), kinds=("class", "side", "lost", "invented"),
+        measures=MEASURES,
         meanings={
-            "class": "another class comes first", "lost": "no class is named any more",
+            "class": "another class comes first",
+            "side": "left and right of the class are not exchanged in the mirrored image",
+            "lost": "no class is named any more",
             "invented": "a class is named where none was",
         },
-        counted={"class": "of another class"},
-        details=("{source_class} comes first in the source, {first_class} in the follow-up",),
+        counted={"class": "of another class", "side": "with the side not exchanged"},
+        details=(
+            "{source_class} comes first in the source, {first_class} in the follow-up",
+            "{exchanged} was expected of the mirrored image",
+        ),
         parameters=DRAWS, classes="source_class", forgiven="undecided", marked=_marked, roles=_ROLES,
         options=(
             Parameter(

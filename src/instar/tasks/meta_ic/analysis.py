@@ -106,6 +106,7 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
         notes.append(Finding(f"{foreign:,} of {len(captions):,} captions are not English; only English is read."))
     if len(sources) >= _ALIKE and sources.n_unique() == 1 and sources[0]:
         notes.append(Finding(f"All {len(sources):,} images have the same caption: {sources[0]!r}.", True))
+    notes += _answered_in_vain(run)
     measured = pl.concat([run.verdicts(judging), pl.DataFrame(schema=MEASURES)], how="diagonal")  # `verbatim` has none
     verdicts = measured.join(caption_rules(run), on="rule")
     of_objects = verdicts.filter(relation="objects")
@@ -124,6 +125,33 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
         words = f"Nothing was inserted, so that nobody knows whether captions name what is new: {reason}."
         notes.append(Finding(words))
     return notes
+
+
+def _answered_in_vain(run: Run) -> list[Finding]:
+    """How many follow-ups were answered and are not judged, because another draw of their case has no answer: the draw
+    that is missing might be the one that decides."""
+    relation_of = {one.id: one.relation for one in run.bound_rules()}
+    key = ["case", "follow_up", "draw"]
+    rows = run.store.predictions([*key, "status"], where=pl.col("repeat") == 0)
+    judged, lost = [rows.select(key).clear()], [rows.select(key).clear()]
+    for rule, change, _ in caption_rules(run).iter_rows():
+        relation = relation_of[rule]
+        assert relation is not None
+        own = rows.filter((pl.col("follow_up") == change) & (pl.col("draw") < relation.count("draws")))
+        incomplete = (pl.col("status") != "ok").any().over("case")
+        answered = own.with_columns(incomplete=incomplete).filter(status="ok")
+        lost.append(answered.filter("incomplete").select(key))
+        judged.append(answered.filter(~pl.col("incomplete")).select(key))
+    count = pl.concat(lost).unique().join(pl.concat(judged), on=key, how="anti").height
+    if not count:
+        return []
+    verbs = "was answered and is" if count == 1 else "were answered and are"
+    return [
+        Finding(
+            f"{count_of(count, 'follow-up')} {verbs} not judged, because another follow-up of the same image under the "
+            "same rule failed or could not be made: the missing one might be what decides."
+        )
+    ]
 
 
 _WRONG = {

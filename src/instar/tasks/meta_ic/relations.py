@@ -42,10 +42,10 @@ def compared_rows(source: Row, follow_up: Row, options: Row) -> Compared:
     )
 
 
-def _marking(relation: str) -> Callable[[Row, Row, Row], MarkedPair]:
+def _marking(relation: str) -> Callable[[Row, Row, Row, Row], MarkedPair]:
     """Marks what a relation looks at, and nothing that only the other one counts."""
 
-    def marked(source: Row, follow_up: Row, options: Row) -> MarkedPair:
+    def marked(source: Row, follow_up: Row, options: Row, verdict: Row) -> MarkedPair:
         comparison = compared_rows(source, follow_up, options)
         before, after = comparison.marks[relation]
         return MarkedPair(
@@ -58,7 +58,7 @@ def _marking(relation: str) -> Callable[[Row, Row, Row], MarkedPair]:
     return marked
 
 
-def _marked_verbatim(source: Row, follow_up: Row, options: Row) -> MarkedPair:
+def _marked_verbatim(source: Row, follow_up: Row, options: Row, verdict: Row) -> MarkedPair:
     """What captions name is no matter of this relation: no word is marked."""
     changed = source["caption"] != follow_up["caption"]
     return MarkedPair(
