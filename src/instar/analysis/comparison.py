@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis.run import ANY, Run
-from instar.analysis.severities import NOTHING_FOUND, Bools, Floats, Severities
+from instar.analysis.severities import ABSENT, NOTHING_FOUND, Bools, Floats, Severities
 from instar.engine import DEFAULT
 from instar.stats import clustered_difference, holm, mcnemar, median_shift, paired_difference, swapped_sides
 from instar.store import Row
@@ -184,6 +184,25 @@ def differences(pair: Sides, groups: Mapping[str, Sequence[str]] | None = None) 
         )
     after = corrected([row["p"] for row in rows], [row["cases"] for row in rows])
     return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, after, strict=True)], schema=_SCHEMA)
+
+
+def cautious_counts(pair: Sides, rules: Sequence[str]) -> Row:
+    """The paired counts of these rules together for a test that the second run is no worse: a pair that the first run
+    judged and the second did not counts as violated by the second. Whatever it would have answered, the bound holds;
+    and a system does not pass by finding less. What only the second judged counts on neither side.
+
+    `lost` counts these pairs and `losers` the cases that have one.
+    """
+    place = {rule: number for number, rule in enumerate(pair.first.rules)}
+    at = [place[rule] for rule in rules if rule in place]
+    first, second = (np.asarray(~np.isnan(side.severity[at])) for side in (pair.first, pair.second))
+    lost = first & ~second
+    if pair.second.looked:
+        lost &= pair.second.status[at] != ABSENT  # what was not asked is not lost
+    (a, b), counted = (hit[at] for hit in pair.hits()), (first & second) | lost
+    there = np.asarray(counted.any(0))
+    counts = paired_counts(*(np.asarray((hit & counted).any(0))[there] for hit in (a, b | lost)))
+    return {**counts, "lost": int(lost.sum()), "losers": int(lost.any(0).sum())}
 
 
 def corrected(p: Sequence[float], cases: Sequence[int]) -> list[float]:

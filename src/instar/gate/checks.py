@@ -11,7 +11,7 @@ import polars as pl
 
 from instar.analysis import ANY, Run, Severities
 from instar.analysis.answers import idle
-from instar.analysis.comparison import Sides, differences, sides
+from instar.analysis.comparison import Sides, cautious_counts, sides
 from instar.analysis.copies import copies
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
@@ -288,18 +288,23 @@ class _Gate:
     def no_worse(self, each: Limit | NoWorse, rules: tuple[str, ...], pair: Sides) -> Check:
         assert isinstance(each, NoWorse)
         policy = self.policy
-        row = differences(pair, {each.of: rules}).row(0, named=True)
+        row = cautious_counts(pair, rules)
         name = f"{_name(each)} against the baseline"
         if not row["cases"]:
             return self._nothing(each, name, rules, each.margin)
         bound = paired_bound(row["first_only"], row["second_only"], row["cases"], policy.confidence)
         shown, allowed = points_beside_limit(bound, each.margin)
+        lost = ""
+        if count := row["lost"]:
+            they = "it counts" if count == 1 else "they count"
+            pairs, cases = count_of(count, "pair"), count_of(row["losers"], "case")
+            lost = f" Only the baseline judged {pairs} of {cases}: {they} as violated by the run."
         return Check(
             name,
             bound <= each.margin,
             f"{row['second']} of {count_of(row['cases'], 'case')} violate {_name(each)}, {row['first']} did in the "
             f"baseline: {points(row['difference'])}, with {percent(policy.confidence)} confidence at most "
-            f"{shown}; {allowed} may be lost.",
+            f"{shown}; {allowed} may be lost.{lost}",
             each.line,
             rules,
             row["difference"],
