@@ -10,14 +10,25 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis.run import ANY, Run
+from instar.analysis.run import ANY, Run, searched_limits
 from instar.analysis.severities import ABSENT, NOTHING_FOUND, Bools, Floats, Severities
 from instar.engine import DEFAULT
 from instar.stats import clustered_difference, holm, mcnemar, median_shift, paired_difference, swapped_sides
-from instar.store import Row
+from instar.store import Manifest, Row
 
 LEVEL = 0.05
 """A difference counts as sure where its p, corrected for how many rules were asked about, is at most that."""
+
+
+def search_words(manifest: Manifest) -> str:
+    """Why the rates of a search are not held against anything; empty for any other run."""
+    if manifest.search is not None:
+        return (
+            "a search for combinations: its rules were tried because they break answers, and each on some of the cases"
+        )
+    if searched_limits(manifest):
+        return "a search for limits: its rates are not those of all cases"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,14 +78,13 @@ def sides(
 ) -> Sides:
     """The rules that change something and the cases, with the same input, that two runs share.
 
-    Thresholds are those of the first run, so that both are held to the same. Searches for limits are refused: under
-    each rule they asked only the cases whose limit could be there.
+    Thresholds are those of the first run, so that both are held to the same. Searches are refused.
     """
     for run in (first, second):
-        if run.searched:
+        if why := search_words(run.manifest):
             raise ValueError(
-                f"{run.folder} is a search for limits: its rates are not those of all cases; compare runs of the rules "
-                "themselves, or what `instar tables` prints of each search"
+                f"{run.folder} is {why}; compare runs of the rules themselves, or what `instar show` prints of each "
+                "search"
             )
     inputs = first.cases().select("case", "hash").join(second.cases().select("case", other="hash"), on="case")
     same = inputs.filter(pl.col("hash").eq_missing(pl.col("other")))["case"].to_list()

@@ -50,6 +50,11 @@ ANY = "any rule"
 """The group of all rules of a relation."""
 
 
+def searched_limits(manifest: Manifest) -> bool:
+    """Whether cases were asked about single levels, to find their limits: then rates of rules are not those of all."""
+    return manifest.until is not None and PANEL in manifest.panels
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run folder: predictions, verdicts and what they say. It needs the folder alone, wherever it was copied."""
@@ -151,9 +156,8 @@ class Run:
 
     @property
     def searched(self) -> bool:
-        """Whether cases were asked about single levels, to find their limits: then rates of rules are not those of
-        all."""
-        return self.manifest.until is not None and PANEL in self.manifest.panels
+        """Whether this is a search for limits."""
+        return searched_limits(self.manifest)
 
     def groups(self, judging: str = DEFAULT) -> list[str]:
         """The landmark groups (parts) that verdicts are about, where subjects have several."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from instar.analysis import ANY, Run, Severities
 from instar.analysis.answers import idle
-from instar.analysis.comparison import Sides, cautious_counts, sides
+from instar.analysis.comparison import Sides, cautious_counts, search_words, sides
 from instar.analysis.copies import copies
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
@@ -47,11 +47,7 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
             f"{policy.path}, line {line}: {unknown('judging of this run', policy.judging, run.store.judgings())}"
         )
     for opened in filter(None, (run, baseline)):
-        if opened.searched:  # under each rule only the cases were asked whose limit could be there
-            raise PolicyError(
-                f"{opened.folder} is a search for limits: its rates are not those of all cases, and no policy is held "
-                "against them; gate a run of the rules themselves"
-            )
+        refuse_search(opened)
     limits = run.thresholds(policy.threshold)
     gate = _Gate(run, policy, run.severities(policy.judging), limits, Extent.of(run.store))
     checks = gate.of_run()
@@ -63,6 +59,12 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
         for each in policy.no_worse:
             checks += [gate.no_worse(one, rules, pair) for one, rules in gate.named(each)]
     return [*checks, *(graph_check(graph, policy) for graph in policy.graphs)]
+
+
+def refuse_search(run: Run) -> None:
+    """A search holds no policy, and is no baseline."""
+    if why := search_words(run.manifest):
+        raise PolicyError(f"{run.folder} is {why}; no policy is held against it: gate a run of the rules themselves")
 
 
 def failed_predictions(run: Run, extent: Extent) -> tuple[dict[str, int], int]:
