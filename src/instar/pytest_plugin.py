@@ -9,6 +9,7 @@ import hashlib
 import shutil
 import time
 import warnings
+from collections import Counter
 from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +91,8 @@ class Trial:
         return cls(home, system, suite, dataset, **own, options=rest)
 
     def rules(self) -> list[str]:
-        """The rules of the suite, as they are spelled; identity changes nothing, and is no test."""
+        """The rules of the suite, without their relations where that tells them apart; identity changes nothing, and is
+        no test."""
         from instar.suites import suite
 
         try:
@@ -98,7 +100,9 @@ class Trial:
                 rules = suite(self.suite).rules
         except WRONG as error:
             raise pytest.Collector.CollectError(f"instar: {error}") from None
-        return [one.left for one in rules if one.transformations[0].steps[0].family.name != "identity"]
+        changing = [one for one in rules if one.transformations[0].steps[0].family.name != "identity"]
+        alike = Counter(one.left for one in changing)
+        return [one.left if alike[one.left] == 1 else one.id for one in changing]
 
 
 @dataclass

@@ -268,6 +268,19 @@ def test_what_build_servers_read(runs: dict[str, instar.Run], tmp_path: Path) ->
     assert "![c](p/1.png)" in text
 
 
+def test_no_two_checks_have_one_name(photos: Path, tmp_path: Path) -> None:
+    """Build servers take two tests of one name for one, of which the last counts."""
+    rules = "erase(1, only=0) => presence(gone) + erase(1, only=0) => presence(others) + mirror(h)"
+    run = instar.run("tests.toys:rectangles", rules, photos, out=tmp_path / "run", workers=0)
+    path = tmp_path / "policy.toml"
+    twice = [LIMIT.format("mirror(h)", limit) for limit in ("rate = 0.5", "severity = 0.5")]
+    path.write_text("".join([LIMIT.format("each rule", "rate = 0.5"), *twice]))
+    checks = checked(run, read_policy(path))
+    names = [case.attrib["name"] for case in ElementTree.fromstring(junit(checks, "run"))[0]]
+    assert names[-5:] == [*rules.split(" + "), "mirror(h) (2)", "mirror(h) (3)"]
+    assert len(set(names)) == len(names)
+
+
 def test_each_kind_of_failure_has_a_limit_of_its_own(photos: Path, tmp_path: Path) -> None:
     run = instar.run(broken, "gamma(3)+gamma(0.9)", photos, out=tmp_path / "run", workers=0, limit=8)
     count = int(run.predictions()["status"].eq("error").sum())

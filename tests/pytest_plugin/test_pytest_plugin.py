@@ -80,6 +80,13 @@ def test_one_test_for_each_rule_over_predictions_that_are_kept(project: pytest.P
     assert Path(line.removeprefix("report: ")).is_file()
 
 
+def test_two_relations_of_one_change_are_two_tests_of_two_names(project: pytest.Pytester) -> None:
+    rules = [f"erase(1, only=0) => presence({which})" for which in ("gone", "others")]
+    result = tried(project, "-v", "--instar", "tests.toys:rectangles", " + ".join(rules), "photos")
+    ids = [line.partition("[")[2].partition("]")[0] for line in result.outlines if "::" in line and "[" in line]
+    assert {"the run", *rules} <= set(ids)
+
+
 def test_from_the_command_line_alone(project: pytest.Pytester) -> None:
     tried(project, "--instar", "tests.toys:rectangles", "mirror(h)", "photos").assert_outcomes(passed=2)
 

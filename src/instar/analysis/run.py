@@ -183,8 +183,10 @@ class Run:
 
     def rule_id(self, text: str) -> str:
         """The id of a rule of this run, spelled with or without its relation."""
-        known = self.manifest.rules
-        wanted = named_rule(text).id
+        known, named = self.manifest.rules, named_rule(text)
+        own, wanted = named.for_output(self.manifest.system.kind).id, named.id
+        if own in known:  # and not another relation of the same transformation
+            return own
         for name in known:
             if wanted in (name, name.partition(" => ")[0]):
                 return name

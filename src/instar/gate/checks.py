@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -58,7 +59,15 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
         pair = sides(baseline, run, judgings=judgings, threshold=policy.threshold)
         for each in policy.no_worse:
             checks += [gate.no_worse(one, rules, pair) for one, rules in gate.named(each)]
-    return [*checks, *(graph_check(graph, policy) for graph in policy.graphs)]
+    return list(_told_apart([*checks, *(graph_check(graph, policy) for graph in policy.graphs)]))
+
+
+def _told_apart(checks: Sequence[Check]) -> Iterator[Check]:
+    """No two with one name, which build servers would take for one: a second one of the same rules has a number."""
+    counts: Counter[str] = Counter()
+    for one in checks:
+        counts[one.name] += 1
+        yield one if counts[one.name] == 1 else replace(one, name=f"{one.name} ({counts[one.name]})")
 
 
 def refuse_search(run: Run) -> None:
@@ -332,7 +341,7 @@ def named_rules(run: Run, policy: Policy, limit: Limit | NoWorse) -> list[tuple[
     of = limit.of
     families = run.families()
     if of == EACH_RULE:
-        return [(replace(limit, of=rule), (rule,)) for rule in run.changing_rules()]
+        return [(replace(limit, of=_rule_name(run, rule)), (rule,)) for rule in run.changing_rules()]
     if of == EACH_FAMILY:
         return [(replace(limit, of=name), tuple(rules)) for name, rules in families.items()]
     suites = run.suites()
@@ -340,11 +349,20 @@ def named_rules(run: Run, policy: Policy, limit: Limit | NoWorse) -> list[tuple[
     if of in groups:
         return [(limit, tuple(groups[of]))]
     try:
-        return [(limit, (run.rule_id(of),))]
+        rule = run.rule_id(of)
+        return [(replace(limit, of=_rule_name(run, rule)), (rule,))]
     except (UnknownName, KeyError, ValueError):
         names = run.rules()["name"].to_list()
         error = unknown("rule, family or suite of this run", of, [*groups, EACH_RULE, EACH_FAMILY, *names])
         raise PolicyError(f"{policy.path}, line {limit.line}: {error}") from None
+
+
+def _rule_name(run: Run, rule: str) -> str:
+    """A rule without its relation, unless another rule of the run is then called the same."""
+    short = rule.partition(" => ")[0]
+    others = run.rules().filter(pl.col("over") != "level")["rule"]
+    alike = sum(other.partition(" => ")[0] == short for other in others)
+    return short if alike < 2 else rule
 
 
 def sliced(run: Run, policy: Policy, limit: Limit, cases: pl.Series) -> pl.Series:
@@ -390,9 +408,8 @@ def _more_cases(limit: Limit, violated: int, count: int, confidence: float, boun
 
 
 def _name(limit: Limit | NoWorse) -> str:
-    own = limit.of.partition(" => ")[0]
     where = limit.where if isinstance(limit, Limit) else None
-    return own if where is None else f"{own} where {where.words}"
+    return limit.of if where is None else f"{limit.of} where {where.words}"
 
 
 def _at_most(words: str) -> str:
