@@ -312,7 +312,7 @@ def test_a_rule_over_many_cases_is_gated_by_its_measure_and_interval(levels: ins
     for sure, bound in (("upper", "high"), ("lower", "low"), ("plain", "drop")):
         assert failures(levels, tmp_path, policy.format(rule[bound] + 1e-9, sure)) == {}
         failed = failures(levels, tmp_path, policy.format(rule[bound] - 1e-3, sure))
-        assert list(failed) == [f"drop of {rule['rule'].partition(' => ')[0]}"]
+        assert list(failed) == [f"drop of {rule['rule']}"], "its level is a rule, too"
     assert failures(levels, tmp_path, new_policy(levels)) == {}, "which has rules over many cases, too"
     limit = f'[[limit]]\nof = "{rule["rule"]}"\n'
     for wrong, message in (

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from _pytest.pytester import SysModulesSnapshot
 
+import instar
 from tests.toys import write_scenes
 
 pytest_plugins = ["pytester"]
@@ -78,6 +79,21 @@ def test_one_test_for_each_rule_over_predictions_that_are_kept(project: pytest.P
     blind.stdout.fnmatch_lines(["* of 12 cases violate gamma(3): *at most 5*may.*", "  1  *", "report: *.html"])
     (line,) = {line for line in blind.outlines if line.startswith("report: ")}  # twice where CI is set: in its summary
     assert Path(line.removeprefix("report: ")).is_file()
+
+
+def test_a_policy_that_compares_takes_its_baseline_from_the_mark(project: pytest.Pytester) -> None:
+    (project.path / "instar.toml").write_text('[[no_worse]]\nof = "any rule"\nmargin = 0.4\n')
+    rules = "identity+mirror(h)+gamma(3)"
+    instar.run("tests.toys:rectangles", rules, project.path / "photos", out=project.path / "runs" / "v1", workers=0)
+    project.makepyfile(detector=DETECTOR.format(RIGHT), test_it=TEST.format(", policy='instar.toml'"))
+    tried(project).stdout.fnmatch_lines(['*give the baseline: *`baseline="runs/v1"` in a mark of pytest*'])
+    project.makepyfile(test_it=TEST.format(", policy='instar.toml', baseline='runs/v1'"))
+    tried(project).assert_outcomes(passed=3)
+    project.makepyfile(detector=DETECTOR.format(BLIND))
+    tried(project).stdout.fnmatch_lines(["* violate any rule, 0 did in the baseline*"])
+    tried(
+        project, "--instar", "tests.toys:rectangles", rules, "photos", "--instar-policy", "instar.toml"
+    ).assert_outcomes(failed=6)
 
 
 def test_two_relations_of_one_change_are_two_tests_of_two_names(project: pytest.Pytester) -> None:

@@ -40,7 +40,8 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
     """Every check of the policy. A policy that names what the run does not have is an error, not a pass."""
     if policy.no_worse and baseline is None:
         raise PolicyError(
-            f"{policy.path}, line {policy.no_worse[0].line}: [[no_worse]] compares with another run; give the baseline"
+            f"{policy.path}, line {policy.no_worse[0].line}: [[no_worse]] compares with another run; give the "
+            'baseline: `--baseline runs/v1`, or `baseline="runs/v1"` in a mark of pytest'
         )
     if run.store.judging_info(policy.judging) is None and policy.judging not in (DEFAULT, *run.store.judgings()):
         line = policy.lines.get("judging", 1)
