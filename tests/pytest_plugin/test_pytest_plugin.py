@@ -102,6 +102,7 @@ def test_two_relations_of_one_change_are_two_tests_of_two_names(project: pytest.
 
 def test_from_the_command_line_alone(project: pytest.Pytester) -> None:
     tried(project, "--instar", "tests.toys:rectangles", "mirror(h)", "photos").assert_outcomes(passed=2)
+    tried(project, "--instar", "no_module:nothing", "mirror(h)", "photos").assert_outcomes(errors=2)
 
 
 def test_it_is_silent_unless_it_is_used_and_says_what_a_mark_may_have(project: pytest.Pytester) -> None:
