@@ -65,6 +65,12 @@ def rectangles(pixels: np.ndarray) -> Detections:
     return Detections.from_xyxy(np.array(boxes, float).reshape(-1, 4), labels)
 
 
+def shy(pixels: np.ndarray) -> Detections:
+    """Says nothing of most images: by the height of what is there, which mirrors and lighting leave as it is."""
+    found = rectangles(pixels)
+    return Detections.from_xyxy(np.empty((0, 4)), []) if round(float(found.boxes[:, 1].min())) % 2 else found
+
+
 def _centres(pixels: np.ndarray) -> np.ndarray:
     """A face and shoulders of the three rectangles, from the image's left to its right: exact under flips."""
     points = np.full((17, 2), np.nan)

@@ -9,6 +9,7 @@ import hashlib
 import shutil
 import time
 import warnings
+from collections import Counter
 from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,19 @@ _RUNS = pytest.StashKey[dict["Trial", tuple["Run", list["Check"]] | str]]()
 _REPORTS = pytest.StashKey[dict[Path, Path]]()
 _SHARED = pytest.StashKey[Path]()
 """The folder that the workers of this session share, where there are several."""
-_OPTIONS = ("policy", "rate", "sure", "threshold", "limit", "workers", "timeout", "zones", "objects", "pool")
+_OPTIONS = (
+    "policy",
+    "baseline",
+    "rate",
+    "sure",
+    "threshold",
+    "limit",
+    "workers",
+    "timeout",
+    "zones",
+    "objects",
+    "pool",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,13 +59,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Test a system: one test for each rule of the suite.",
     )
     group.addoption("--instar-policy", metavar="FILE", help="The policy that the tests of --instar hold it to.")
+    group.addoption("--instar-baseline", metavar="RUN", help="The run that the policy's [[no_worse]] compares with.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "instar(system, suite, dataset, policy=None, rate=0.05, sure='lower', **options): one test for each rule; "
-        f"options are {', '.join(_OPTIONS[3:])}",
+        "instar(system, suite, dataset, policy=None, baseline=None, rate=0.05, sure='lower', **options): one test for "
+        f"each rule; options are {', '.join(_OPTIONS[4:])}",
     )
     if config.getoption("--instar", None) and str(COMMAND) not in config.args:
         named = config.args_source is config.ArgsSource.ARGS
@@ -68,6 +82,7 @@ class Trial:
     suite: str
     dataset: str
     policy: str | None = None
+    baseline: str | None = None
     rate: float = RATE
     sure: str = "lower"
     threshold: float | None = None
@@ -84,13 +99,15 @@ class Trial:
             raise pytest.UsageError(
                 f"@pytest.mark.instar has no {', '.join(sorted(unknown))}; allowed are {', '.join(_OPTIONS)}"
             )
-        own = {name: mark.kwargs[name] for name in ("policy", "rate", "sure", "threshold") if name in mark.kwargs}
+        fields = ("policy", "baseline", "rate", "sure", "threshold")
+        own = {name: mark.kwargs[name] for name in fields if name in mark.kwargs}
         rest = tuple(sorted((name, value) for name, value in mark.kwargs.items() if name not in own))
         system, suite, dataset = map(str, mark.args)
         return cls(home, system, suite, dataset, **own, options=rest)
 
     def rules(self) -> list[str]:
-        """The rules of the suite, as they are spelled; identity changes nothing, and is no test."""
+        """The rules of the suite, without their relations where that tells them apart; identity changes nothing, and is
+        no test."""
         from instar.suites import suite
 
         try:
@@ -98,7 +115,9 @@ class Trial:
                 rules = suite(self.suite).rules
         except WRONG as error:
             raise pytest.Collector.CollectError(f"instar: {error}") from None
-        return [one.left for one in rules if one.transformations[0].steps[0].family.name != "identity"]
+        changing = [one for one in rules if one.transformations[0].steps[0].family.name != "identity"]
+        alike = Counter(one.left for one in changing)
+        return [one.left if alike[one.left] == 1 else one.id for one in changing]
 
 
 @dataclass
@@ -123,7 +142,8 @@ def _trial(node: pytest.Item) -> Trial | None:
     if named and node.path == COMMAND:
         system, suite, dataset = named
         here = node.config.invocation_params.dir  # where it was typed
-        return Trial(here, system, suite, dataset, policy=node.config.getoption("--instar-policy"))
+        policy, baseline = (node.config.getoption(f"--instar-{name}") for name in ("policy", "baseline"))
+        return Trial(here, system, suite, dataset, policy, baseline)
     return None
 
 
@@ -165,15 +185,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 def _judged(request: pytest.FixtureRequest, trial: Trial) -> tuple[Run, list[Check]]:
     """The finished run and all checks of its policy, made once in a session; its predictions are kept in pytest's
     cache, and only what is missing is predicted. What went wrong is tried once, too."""
+    from instar.analysis import open_run
     from instar.gate import checked
 
     runs = request.config.stash.setdefault(_RUNS, {})
     if trial not in runs:
         try:
             with chdir(trial.home):
-                policy = _policy(trial)
+                policy, earlier = _policy(trial), trial.baseline and open_run(trial.baseline)
                 run = _predicted(_folder(request, trial), trial)
-                runs[trial] = run, checked(run, policy)
+                runs[trial] = run, checked(run, policy, earlier or None)
         except WRONG as error:
             runs[trial] = f"instar: {error}"
     judged = runs[trial]

@@ -9,11 +9,13 @@ import pytest
 
 import instar
 from instar.analysis.combinations import combinable, combined, sets_of, turned, turns, weakened
+from instar.analysis.comparison import sides
 from instar.analysis.found import found_combinations
 from instar.analysis.onlooker import Onlooker
 from instar.analysis.until import random_order
 from instar.datasets import dataset
 from instar.engine import Conflict, Progress
+from instar.gate import NoWorse, Policy, checked, new_policy
 from instar.store import Store
 from instar.transforms import transformation
 from tests.quality.combined_faults import dark_and_soft, photos
@@ -203,3 +205,17 @@ def test_a_change_that_several_rules_judge_is_named_once_where_they_are_left_out
     names = words.partition("(")[2].partition("): they are")[0]
     listed = re.findall(r"\w+\([^()]*\)", names)
     assert listed and len(listed) == len(set(listed)), words
+
+
+def test_a_search_is_no_run_to_gate_or_to_compare(searched_run: instar.Run, pictures: Path, tmp_path: Path) -> None:
+    system = image_system(rectangles, "detections")
+    plain = instar.run(system, RULES, pictures, out=tmp_path / "plain", workers=0)
+    words = f"{re.escape(str(searched_run.folder))} is a search for combinations: its rules were tried because they"
+    for refused in (
+        lambda: new_policy(searched_run),
+        lambda: checked(searched_run, Policy()),
+        lambda: checked(plain, Policy(no_worse=(NoWorse("any rule", 1, 0.1),)), searched_run),
+        lambda: sides(plain, searched_run),
+    ):
+        with pytest.raises(ValueError, match=words):
+            refused()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import instar
+import instar.api
 from instar import Detections
 from instar.gate import PolicyError, checked, junit, markdown, new_policy, read_policy, sarif
 from instar.gate.formats import WorstPair
@@ -96,6 +97,22 @@ def test_no_regression_is_shown_or_fails(runs: dict[str, instar.Run], tmp_path: 
     assert failures(runs["right"], tmp_path, policy, runs["forgetful"]) == {}
     with pytest.raises(PolicyError, match=r"line 1: .*give the baseline"):
         failures(runs["right"], tmp_path, policy)
+
+
+def test_a_run_does_not_pass_as_no_worse_by_finding_less(
+    runs: dict[str, instar.Run], photos: Path, tmp_path: Path
+) -> None:
+    policy = '[[no_worse]]\nof = "any rule"\nmargin = 0.3\n'
+    run = instar.run("tests.toys:shy", "mirror(h)+gamma(0.9)", photos, out=tmp_path / "shy", workers=0)
+    judged = run.judged()
+    lost = judged["pairs"] - judged["judged"]
+    assert CASES < lost + 8 < 2 * CASES, "the toy finds less"
+    failed = failures(run, tmp_path, policy, runs["right"])["any rule against the baseline"]
+    assert f"Only the baseline judged {lost} pairs of " in failed
+    assert f" of {CASES} cases violate any rule, 0 did in the baseline" in failed
+    assert failures(runs["right"], tmp_path, policy.replace("0.3", "0.6"), run) == {}, (
+        "what only the run judged is free"
+    )
 
 
 def test_a_useless_system_holds_no_policy(photos: Path, tmp_path: Path) -> None:
@@ -251,6 +268,19 @@ def test_what_build_servers_read(runs: dict[str, instar.Run], tmp_path: Path) ->
     assert "![c](p/1.png)" in text
 
 
+def test_no_two_checks_have_one_name(photos: Path, tmp_path: Path) -> None:
+    """Build servers take two tests of one name for one, of which the last counts."""
+    rules = "erase(1, only=0) => presence(gone) + erase(1, only=0) => presence(others) + mirror(h)"
+    run = instar.run("tests.toys:rectangles", rules, photos, out=tmp_path / "run", workers=0)
+    path = tmp_path / "policy.toml"
+    twice = [LIMIT.format("mirror(h)", limit) for limit in ("rate = 0.5", "severity = 0.5")]
+    path.write_text("".join([LIMIT.format("each rule", "rate = 0.5"), *twice]))
+    checks = checked(run, read_policy(path))
+    names = [case.attrib["name"] for case in ElementTree.fromstring(junit(checks, "run"))[0]]
+    assert names[-5:] == [*rules.split(" + "), "mirror(h) (2)", "mirror(h) (3)"]
+    assert len(set(names)) == len(names)
+
+
 def test_each_kind_of_failure_has_a_limit_of_its_own(photos: Path, tmp_path: Path) -> None:
     run = instar.run(broken, "gamma(3)+gamma(0.9)", photos, out=tmp_path / "run", workers=0, limit=8)
     count = int(run.predictions()["status"].eq("error").sum())
@@ -282,7 +312,7 @@ def test_a_rule_over_many_cases_is_gated_by_its_measure_and_interval(levels: ins
     for sure, bound in (("upper", "high"), ("lower", "low"), ("plain", "drop")):
         assert failures(levels, tmp_path, policy.format(rule[bound] + 1e-9, sure)) == {}
         failed = failures(levels, tmp_path, policy.format(rule[bound] - 1e-3, sure))
-        assert list(failed) == [f"drop of {rule['rule'].partition(' => ')[0]}"]
+        assert list(failed) == [f"drop of {rule['rule']}"], "its level is a rule, too"
     assert failures(levels, tmp_path, new_policy(levels)) == {}, "which has rules over many cases, too"
     limit = f'[[limit]]\nof = "{rule["rule"]}"\n'
     for wrong, message in (

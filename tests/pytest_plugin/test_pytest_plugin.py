@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from _pytest.pytester import SysModulesSnapshot
 
+import instar
 from tests.toys import write_scenes
 
 pytest_plugins = ["pytester"]
@@ -80,8 +81,28 @@ def test_one_test_for_each_rule_over_predictions_that_are_kept(project: pytest.P
     assert Path(line.removeprefix("report: ")).is_file()
 
 
+def test_a_policy_that_compares_takes_its_baseline_from_the_mark(project: pytest.Pytester) -> None:
+    (project.path / "instar.toml").write_text('[[no_worse]]\nof = "any rule"\nmargin = 0.4\n')
+    rules = "identity+mirror(h)+gamma(3)"
+    instar.run("tests.toys:rectangles", rules, project.path / "photos", out=project.path / "runs" / "v1", workers=0)
+    project.makepyfile(detector=DETECTOR.format(RIGHT), test_it=TEST.format(", policy='instar.toml'"))
+    tried(project).stdout.fnmatch_lines(['*give the baseline: *`baseline="runs/v1"` in a mark of pytest*'])
+    project.makepyfile(test_it=TEST.format(", policy='instar.toml', baseline='runs/v1'"))
+    tried(project).assert_outcomes(passed=3)
+    project.makepyfile(detector=DETECTOR.format(BLIND))
+    tried(project).stdout.fnmatch_lines(["* violate any rule, 0 did in the baseline*"])
+
+
+def test_two_relations_of_one_change_are_two_tests_of_two_names(project: pytest.Pytester) -> None:
+    rules = [f"erase(1, only=0) => presence({which})" for which in ("gone", "others")]
+    result = tried(project, "-v", "--instar", "tests.toys:rectangles", " + ".join(rules), "photos")
+    ids = [line.partition("[")[2].partition("]")[0] for line in result.outlines if "::" in line and "[" in line]
+    assert {"the run", *rules} <= set(ids)
+
+
 def test_from_the_command_line_alone(project: pytest.Pytester) -> None:
     tried(project, "--instar", "tests.toys:rectangles", "mirror(h)", "photos").assert_outcomes(passed=2)
+    tried(project, "--instar", "no_module:nothing", "mirror(h)", "photos").assert_outcomes(errors=2)
 
 
 def test_it_is_silent_unless_it_is_used_and_says_what_a_mark_may_have(project: pytest.Pytester) -> None:
@@ -90,7 +111,7 @@ def test_it_is_silent_unless_it_is_used_and_says_what_a_mark_may_have(project: p
     plain.assert_outcomes(passed=1)
     assert "instar" not in plain.stdout.str().partition("plugins:")[2].partition("\n")[2]
     project.makepyfile("import pytest\n@pytest.mark.instar('a', 'b', 'c', rates=1)\ndef test_it():\n    pass\n")
-    tried(project).stdout.fnmatch_lines(["*instar has no rates; allowed are policy, rate, sure,*"])
+    tried(project).stdout.fnmatch_lines(["*instar has no rates; allowed are policy, baseline, rate, sure,*"])
 
 
 def test_paths_are_of_the_project_wherever_pytest_is_started(

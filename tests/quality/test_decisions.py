@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from scipy.stats import binom
 
 from instar.analysis import Severities
-from instar.analysis.comparison import severity_signs
+from instar.analysis.comparison import Sides, cautious_counts, severity_signs
 from instar.report.compared import severities_words
 from instar.stats import (
     binomial_bounds,
@@ -60,6 +60,20 @@ def test_a_system_that_is_worse_by_the_margin_passes_no_more_often_than_one_time
             + (count - first - second) * math.log(max(rest, 1e-12))
         )
         assert np.exp(logarithms[passed]).sum() <= ALPHA
+
+
+def test_a_system_that_leaves_out_what_it_would_violate_passes_no_more_often() -> None:
+    """Worse by the margin, and unjudged where it violates: a pair that only the baseline judged counts as violated."""
+    rng, margin, passed = np.random.default_rng(11), 0.1, []
+    limits, none = {"rule 0": 0.5}, {}
+    for _ in range(600):
+        case = rng.random((1, 60))
+        first = (case < 0.2).astype(float)
+        second = np.where((case < 0.2 + margin) & (rng.random((1, 60)) < 0.7), np.nan, case < 0.2 + margin)
+        pair = Sides(_matrix(first), _matrix(second), 0, {}, limits, none)
+        row = cautious_counts(pair, ["rule 0"])
+        passed.append(paired_bound(row["first_only"], row["second_only"], row["cases"]) <= margin)
+    assert np.mean(passed) <= ALPHA
 
 
 def test_a_better_system_is_shown_to_be_no_worse() -> None:

@@ -68,6 +68,13 @@ def test_a_version_says_of_the_one_before_what_compare_says(versions: list[Path]
     ]
 
 
+def test_pairs_are_counted_as_by_every_other_command_without_identity(photos: Path, tmp_path: Path) -> None:
+    run = instar.run("tests.toys:shy", f"identity+{RULES}", photos, out=tmp_path / "shy", workers=0)
+    judged, pairs = run.judged()["judged"], run.judged()["pairs"]
+    assert judged < pairs == 2 * CASES
+    assert f"Only {judged} of {pairs} pairs were judged" in notes_of(history([run.folder]), 0)
+
+
 def test_runs_that_do_not_fit_are_left_out_in_words_and_the_others_shown(
     versions: list[Path], photos: Path, tmp_path: Path
 ) -> None:

@@ -217,3 +217,12 @@ def test_pictures_are_spread_over_the_limits_also_where_few_break(folder: Path) 
     boundary = run.boundary()
     few = replace(boundary, limits=boundary.limits.filter(pl.col("case").is_in(run.cases()["case"].to_list()[:2])))
     assert len(shown_limits(few, "gamma above 1", 6)) == 2
+
+
+def test_a_search_is_not_offered_for_comparison_and_the_page_says_why(folder: Path) -> None:
+    with opened(folder / "dim", folder / "shaky", folder / "search") as client:
+        assert "Compare with" not in words_of(client, "/")
+        words = words_of(client, "/compare?a=dim&b=search")
+        assert "dim is a search for limits: its rates are not those of all cases." in words
+        assert "search is a search for combinations: its rules were tried because they break answers" in words
+        assert "surest difference first" not in words

@@ -10,14 +10,25 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis.run import ANY, Run
-from instar.analysis.severities import NOTHING_FOUND, Bools, Floats, Severities
+from instar.analysis.run import ANY, Run, searched_limits
+from instar.analysis.severities import ABSENT, NOTHING_FOUND, Bools, Floats, Severities
 from instar.engine import DEFAULT
 from instar.stats import clustered_difference, holm, mcnemar, median_shift, paired_difference, swapped_sides
-from instar.store import Row
+from instar.store import Manifest, Row
 
 LEVEL = 0.05
 """A difference counts as sure where its p, corrected for how many rules were asked about, is at most that."""
+
+
+def search_words(manifest: Manifest) -> str:
+    """Why the rates of a search are not held against anything; empty for any other run."""
+    if manifest.search is not None:
+        return (
+            "a search for combinations: its rules were tried because they break answers, and each on some of the cases"
+        )
+    if searched_limits(manifest):
+        return "a search for limits: its rates are not those of all cases"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,14 +78,13 @@ def sides(
 ) -> Sides:
     """The rules that change something and the cases, with the same input, that two runs share.
 
-    Thresholds are those of the first run, so that both are held to the same. Searches for limits are refused: under
-    each rule they asked only the cases whose limit could be there.
+    Thresholds are those of the first run, so that both are held to the same. Searches are refused.
     """
     for run in (first, second):
-        if run.searched:
+        if why := search_words(run.manifest):
             raise ValueError(
-                f"{run.folder} is a search for limits: its rates are not those of all cases; compare runs of the rules "
-                "themselves, or what `instar tables` prints of each search"
+                f"{run.folder} is {why}; compare runs of the rules themselves, or what `instar show` prints of each "
+                "search"
             )
     inputs = first.cases().select("case", "hash").join(second.cases().select("case", other="hash"), on="case")
     same = inputs.filter(pl.col("hash").eq_missing(pl.col("other")))["case"].to_list()
@@ -184,6 +194,25 @@ def differences(pair: Sides, groups: Mapping[str, Sequence[str]] | None = None) 
         )
     after = corrected([row["p"] for row in rows], [row["cases"] for row in rows])
     return pl.DataFrame([{**row, "p_corrected": p} for row, p in zip(rows, after, strict=True)], schema=_SCHEMA)
+
+
+def cautious_counts(pair: Sides, rules: Sequence[str]) -> Row:
+    """The paired counts of these rules together for a test that the second run is no worse: a pair that the first run
+    judged and the second did not counts as violated by the second. Whatever it would have answered, the bound holds;
+    and a system does not pass by finding less. What only the second judged counts on neither side.
+
+    `lost` counts these pairs and `losers` the cases that have one.
+    """
+    place = {rule: number for number, rule in enumerate(pair.first.rules)}
+    at = [place[rule] for rule in rules if rule in place]
+    first, second = (np.asarray(~np.isnan(side.severity[at])) for side in (pair.first, pair.second))
+    lost = first & ~second
+    if pair.second.looked:
+        lost &= pair.second.status[at] != ABSENT  # what was not asked is not lost
+    (a, b), counted = (hit[at] for hit in pair.hits()), (first & second) | lost
+    there = np.asarray(counted.any(0))
+    counts = paired_counts(*(np.asarray((hit & counted).any(0))[there] for hit in (a, b | lost)))
+    return {**counts, "lost": int(lost.sum()), "losers": int(lost.any(0).sum())}
 
 
 def corrected(p: Sequence[float], cases: Sequence[int]) -> list[float]:

@@ -50,6 +50,11 @@ ANY = "any rule"
 """The group of all rules of a relation."""
 
 
+def searched_limits(manifest: Manifest) -> bool:
+    """Whether cases were asked about single levels, to find their limits: then rates of rules are not those of all."""
+    return manifest.until is not None and PANEL in manifest.panels
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run folder: predictions, verdicts and what they say. It needs the folder alone, wherever it was copied."""
@@ -151,9 +156,8 @@ class Run:
 
     @property
     def searched(self) -> bool:
-        """Whether cases were asked about single levels, to find their limits: then rates of rules are not those of
-        all."""
-        return self.manifest.until is not None and PANEL in self.manifest.panels
+        """Whether this is a search for limits."""
+        return searched_limits(self.manifest)
 
     def groups(self, judging: str = DEFAULT) -> list[str]:
         """The landmark groups (parts) that verdicts are about, where subjects have several."""
@@ -179,8 +183,10 @@ class Run:
 
     def rule_id(self, text: str) -> str:
         """The id of a rule of this run, spelled with or without its relation."""
-        known = self.manifest.rules
-        wanted = named_rule(text).id
+        known, named = self.manifest.rules, named_rule(text)
+        own, wanted = named.for_output(self.manifest.system.kind).id, named.id
+        if own in known:  # and not another relation of the same transformation
+            return own
         for name in known:
             if wanted in (name, name.partition(" => ")[0]):
                 return name

@@ -310,7 +310,7 @@ def _worst_pairs(
 
     rules = {rule for one in checks if not one.passed for rule in one.rules}
     worst = run.worst(100, threshold=policy.threshold, judging=policy.judging).to_dicts()
-    units = dict(run.rules(policy.judging).select("rule", "unit").iter_rows())
+    known = {row["rule"]: row for row in run.rules(policy.judging).to_dicts()}
     chosen = [row for row in worst if row["rule"] in rules and row["violated"]][:SHOWN_PAIRS]
     folder = summary.with_name(f"{summary.stem}-pictures")
     for number, row in enumerate(chosen, 1):
@@ -322,5 +322,5 @@ def _worst_pairs(
             picture = f"{folder.name}/{number}.png"
         except CannotDraw:
             pass  # the row says what strays, with or without a picture
-        words = severity_words(row["severity"], units[row["rule"]], row["kind"])
-        yield WorstPair(row["case"], row["rule"].partition(" => ")[0], words, picture)
+        words = severity_words(row["severity"], known[row["rule"]]["unit"], row["kind"])
+        yield WorstPair(row["case"], known[row["rule"]]["name"], words, picture)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ import polars as pl
 
 from instar.analysis import ANY, Run, Severities
 from instar.analysis.answers import idle
-from instar.analysis.comparison import Sides, differences, sides
+from instar.analysis.comparison import Sides, cautious_counts, search_words, sides
 from instar.analysis.copies import copies
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
@@ -39,7 +40,8 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
     """Every check of the policy. A policy that names what the run does not have is an error, not a pass."""
     if policy.no_worse and baseline is None:
         raise PolicyError(
-            f"{policy.path}, line {policy.no_worse[0].line}: [[no_worse]] compares with another run; give the baseline"
+            f"{policy.path}, line {policy.no_worse[0].line}: [[no_worse]] compares with another run; give the "
+            'baseline: `--baseline runs/v1`, or `baseline="runs/v1"` in a mark of pytest'
         )
     if run.store.judging_info(policy.judging) is None and policy.judging not in (DEFAULT, *run.store.judgings()):
         line = policy.lines.get("judging", 1)
@@ -47,11 +49,7 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
             f"{policy.path}, line {line}: {unknown('judging of this run', policy.judging, run.store.judgings())}"
         )
     for opened in filter(None, (run, baseline)):
-        if opened.searched:  # under each rule only the cases were asked whose limit could be there
-            raise PolicyError(
-                f"{opened.folder} is a search for limits: its rates are not those of all cases, and no policy is held "
-                "against them; gate a run of the rules themselves"
-            )
+        refuse_search(opened)
     limits = run.thresholds(policy.threshold)
     gate = _Gate(run, policy, run.severities(policy.judging), limits, Extent.of(run.store))
     checks = gate.of_run()
@@ -62,7 +60,21 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
         pair = sides(baseline, run, judgings=judgings, threshold=policy.threshold)
         for each in policy.no_worse:
             checks += [gate.no_worse(one, rules, pair) for one, rules in gate.named(each)]
-    return [*checks, *(graph_check(graph, policy) for graph in policy.graphs)]
+    return list(_told_apart([*checks, *(graph_check(graph, policy) for graph in policy.graphs)]))
+
+
+def _told_apart(checks: Sequence[Check]) -> Iterator[Check]:
+    """No two with one name, which build servers would take for one: a second one of the same rules has a number."""
+    counts: Counter[str] = Counter()
+    for one in checks:
+        counts[one.name] += 1
+        yield one if counts[one.name] == 1 else replace(one, name=f"{one.name} ({counts[one.name]})")
+
+
+def refuse_search(run: Run) -> None:
+    """A search holds no policy, and is no baseline."""
+    if why := search_words(run.manifest):
+        raise PolicyError(f"{run.folder} is {why}; no policy is held against it: gate a run of the rules themselves")
 
 
 def failed_predictions(run: Run, extent: Extent) -> tuple[dict[str, int], int]:
@@ -288,18 +300,23 @@ class _Gate:
     def no_worse(self, each: Limit | NoWorse, rules: tuple[str, ...], pair: Sides) -> Check:
         assert isinstance(each, NoWorse)
         policy = self.policy
-        row = differences(pair, {each.of: rules}).row(0, named=True)
+        row = cautious_counts(pair, rules)
         name = f"{_name(each)} against the baseline"
         if not row["cases"]:
             return self._nothing(each, name, rules, each.margin)
         bound = paired_bound(row["first_only"], row["second_only"], row["cases"], policy.confidence)
         shown, allowed = points_beside_limit(bound, each.margin)
+        lost = ""
+        if count := row["lost"]:
+            they = "it counts" if count == 1 else "they count"
+            pairs, cases = count_of(count, "pair"), count_of(row["losers"], "case")
+            lost = f" Only the baseline judged {pairs} of {cases}: {they} as violated by the run."
         return Check(
             name,
             bound <= each.margin,
             f"{row['second']} of {count_of(row['cases'], 'case')} violate {_name(each)}, {row['first']} did in the "
             f"baseline: {points(row['difference'])}, with {percent(policy.confidence)} confidence at most "
-            f"{shown}; {allowed} may be lost.",
+            f"{shown}; {allowed} may be lost.{lost}",
             each.line,
             rules,
             row["difference"],
@@ -325,7 +342,7 @@ def named_rules(run: Run, policy: Policy, limit: Limit | NoWorse) -> list[tuple[
     of = limit.of
     families = run.families()
     if of == EACH_RULE:
-        return [(replace(limit, of=rule), (rule,)) for rule in run.changing_rules()]
+        return [(replace(limit, of=_rule_name(run, rule)), (rule,)) for rule in run.changing_rules()]
     if of == EACH_FAMILY:
         return [(replace(limit, of=name), tuple(rules)) for name, rules in families.items()]
     suites = run.suites()
@@ -333,11 +350,20 @@ def named_rules(run: Run, policy: Policy, limit: Limit | NoWorse) -> list[tuple[
     if of in groups:
         return [(limit, tuple(groups[of]))]
     try:
-        return [(limit, (run.rule_id(of),))]
+        rule = run.rule_id(of)
+        return [(replace(limit, of=_rule_name(run, rule)), (rule,))]
     except (UnknownName, KeyError, ValueError):
         names = run.rules()["name"].to_list()
         error = unknown("rule, family or suite of this run", of, [*groups, EACH_RULE, EACH_FAMILY, *names])
         raise PolicyError(f"{policy.path}, line {limit.line}: {error}") from None
+
+
+def _rule_name(run: Run, rule: str) -> str:
+    """A rule without its relation, unless another rule of the run is then called the same."""
+    short = rule.partition(" => ")[0]
+    others = run.rules().filter(pl.col("over") != "level")["rule"]
+    alike = sum(other.partition(" => ")[0] == short for other in others)
+    return short if alike < 2 else rule
 
 
 def sliced(run: Run, policy: Policy, limit: Limit, cases: pl.Series) -> pl.Series:
@@ -383,9 +409,8 @@ def _more_cases(limit: Limit, violated: int, count: int, confidence: float, boun
 
 
 def _name(limit: Limit | NoWorse) -> str:
-    own = limit.of.partition(" => ")[0]
     where = limit.where if isinstance(limit, Limit) else None
-    return own if where is None else f"{own} where {where.words}"
+    return limit.of if where is None else f"{limit.of} where {where.words}"
 
 
 def _at_most(words: str) -> str:

@@ -10,7 +10,7 @@ from instar.analysis.answers import Idle, idle
 from instar.analysis.copies import copies
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
-from instar.gate.checks import failed_predictions
+from instar.gate.checks import failed_predictions, refuse_search
 from instar.gate.policy import PolicyError
 from instar.report.copies import copies_words
 from instar.stats import binomial_bounds
@@ -24,6 +24,7 @@ _IDLE: Mapping[Idle, str] = {
 
 def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAULT) -> str:
     """A policy that this run holds: to edit, not to believe. Of a run that shows nothing there is none."""
+    refuse_search(run)
     table = run.family_rates(threshold, judging=judging)
     judged = run.judged(judging)
     if why := "silent" if not judged["judged"] else idle(run, threshold, judging=judging):

@@ -153,7 +153,7 @@ def _usable(folders: Sequence[str | Path], judging: str) -> tuple[list[Run], lis
                 left_out.append((str(folder), why))
             elif not run.store.state("predictions"):
                 left_out.append((str(folder), "it holds no prediction yet"))
-            elif not run.severities(judging).judged:
+            elif not run.judged(judging)["judged"]:
                 left_out.append((str(folder), "no pair of it was judged"))
             else:
                 run.answers(judging)  # read here, so that what is damaged is known here
@@ -237,7 +237,7 @@ def _shared_cases(before: Version, shared: int, run: Run, judging: str) -> str:
 
 def _own_notes(run: Run, judging: str) -> list[str]:
     extent = Extent.of(run.store)
-    notes = run_notes(run.answers(judging), run.severities(judging))
+    notes = run_notes(run.answers(judging), run.severities(judging).only(run.changing_rules()))
     if extent.missing:
         notes.insert(0, f"It is unfinished: {of_total(extent.done, extent.planned, 'prediction')} are there.")
     if extent.absent:

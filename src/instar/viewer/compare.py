@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from instar.analysis import Severities
-from instar.analysis.comparison import corrected, rule_counts, severity_signs
+from instar.analysis.comparison import corrected, rule_counts, search_words, severity_signs
 from instar.analysis.rates import rated
 from instar.engine import DEFAULT
 from instar.relations import MarkedPair
@@ -45,6 +45,11 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
             for name, index, side in zip((a.name, b.name), indexes, (first, second), strict=True)
         },
         "rules": [(rule, known_rule(indexes[0], rule).name) for rule in first.rules],
+        "searches": [
+            f"{name} is {words}."
+            for name, index in dict(zip((a.name, b.name), indexes, strict=True)).items()
+            if (words := search_words(index.manifest))
+        ],
         "waiting": False,
         "indexes": indexes,
     }

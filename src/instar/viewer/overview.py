@@ -9,6 +9,7 @@ from dataclasses import replace
 import polars as pl
 
 from instar.analysis import group_rates
+from instar.analysis.comparison import search_words
 from instar.engine import DEFAULT
 from instar.report.precision import label_notes
 from instar.report.sentences import Finding
@@ -102,6 +103,8 @@ def _comparable(index: Index, other: Watched) -> bool:
     rules = {rule.id for rule in index.rules if rule.changing}
     known, manifest = other.newest, other.manifest
     if manifest is None or manifest.system.kind != index.manifest.system.kind:
+        return False
+    if search_words(index.manifest) or search_words(manifest):
         return False
     return known is None or any(rule.id in rules for rule in known.rules)
 
