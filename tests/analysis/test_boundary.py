@@ -15,7 +15,8 @@ import instar
 from instar.analysis.limits import BROKEN, HELD, UNJUDGED, UNKNOWN, next_levels
 from instar.engine import Progress
 from instar.image import Pixels
-from instar.report.boundary_words import boundary_sentences, unfinished_words
+from instar.report.boundary_panel import frontier_points, grid_charts
+from instar.report.boundary_words import boundary_sentences, median_table, unfinished_words
 from instar.report.findings import findings
 from instar.spelling import Parameter, Scale
 from instar.suites.grid import Grid, suite_of
@@ -153,6 +154,37 @@ def test_cases_that_are_lost_on_the_way_count_as_far_as_they_were_judged(photos:
     assert (last["at_risk"], last["share"]) == (CASES, 1)
     assert search.curve.filter(pl.col("value") > 0.5)["at_risk"].max() == 0
     assert "6 cases were not judged up to the far end" in sentences_of(search.run)
+
+
+def crashing(pixels: Pixels) -> instar.Detections:
+    """Raises an exception in the dark."""
+    if pixels.max() < 150:
+        raise RuntimeError("too dark")
+    return rectangles(pixels)
+
+
+def test_where_a_system_crashes_at_strong_changes_the_limit_is_not_known(photos: Path, tmp_path: Path) -> None:
+    search = instar.boundary(crashing, "gamma", photos, out=tmp_path / "run", workers=0)
+    row = search.median.row(1, named=True)
+    assert (row["ray"], row["lost"], row["failed"]) == ("gamma above 1", CASES, CASES)
+    assert [row[name] for name in ("median", "median_level", "q10", "q90", "visual")] == [None] * 5
+    dark = search.curve.filter(ray="gamma above 1")
+    judged_to = search.limits.filter(ray="gamma above 1")["last"].max()
+    assert dark.filter(pl.col("share").is_not_null())["value"].max() == judged_to == row["judged_to"]
+    words = sentences_of(search.run)
+    assert "gamma above 1: at which level half of 6 cases have broken is not known. 0 broke" in words
+    assert f"no case was judged beyond {row['judged_to']:.3g}" in words
+    assert "6 cases were not judged up to the far end (the prediction at a larger change failed)" in words
+    _, darker = median_table(search).rows
+    assert (darker[2], darker[4], darker[-1]) == ("not known", "not known", "not known")
+    (figure,) = grid_charts(search, search.grids[0])
+    (points,) = figure.tables.values()
+    assert points["value"].max() == judged_to  # the curve ends where the last case was judged
+    frontier = instar.boundary(
+        crashing, "gamma | brightness(add=0)", photos, out=tmp_path / "two", workers=0, steps=8, visual=False
+    )
+    points = frontier_points(frontier, frontier.grids[0]).filter(ray="gamma above 1")
+    assert points["beyond"].all() and (points["x"] < 10).all()
 
 
 def test_a_median_that_few_cases_broke_for_is_called_an_estimate(photos: Path, tmp_path: Path) -> None:

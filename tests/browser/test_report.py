@@ -174,6 +174,20 @@ def test_it_fits_a_phone(page: Any, which: str, request: pytest.FixtureRequest) 
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
+def test_the_legend_of_a_figure_is_whole_when_a_phone_is_turned(page: Any, poses: Path) -> None:
+    page.set_viewport_size({"width": 800, "height": 400})
+    opened(page, poses)
+    page.locator('[data-figure="poses-curves"] svg').first.wait_for()
+    page.set_viewport_size({"width": 400, "height": 800})
+    cut = """() => {
+        const figure = document.querySelector('[data-figure="poses-curves"]');
+        const right = figure.getBoundingClientRect().right;
+        const names = [...figure.querySelectorAll(".role-legend-label text")];
+        return names.filter((name) => name.getBoundingClientRect().right > right).map((name) => name.textContent);
+    }"""
+    page.wait_for_function(f"() => !({cut})().length", timeout=5000)
+
+
 def test_landmarks_of_one_rule(page: Any, poses: Path) -> None:
     opened(page, poses)
     before = picture(page, "poses-landmarks-worst")

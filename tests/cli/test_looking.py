@@ -98,7 +98,9 @@ def test_tables_of_several_runs_where_the_task_has_them(
 ) -> None:
     refused = typed("tables", done, poses)
     assert refused.code == 2
-    assert "2 runs were given, and they have no tables that are put side by side; give one run" in refused.stderr
+    words = " ".join(refused.stderr.split())
+    assert "2 runs were given, and the tables of these tasks are of one run; give one run, or put the runs" in words
+    assert f"`instar compare {done} {poses}`" in words
     apples["apples"] = Panel(tables=_panel, several=True)
     assert "run 3 poses 3" in typed("tables", done, poses).words
 

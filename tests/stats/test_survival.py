@@ -39,6 +39,18 @@ def test_a_case_that_never_broke_is_unbroken_at_the_far_end() -> None:
     assert curve.quantile(0.5) == (math.inf, math.inf, math.inf)
 
 
+def test_nothing_is_known_where_nobody_is_at_risk() -> None:
+    curve = survival([1, 2, 2, 3], [True, False, False, False], levels=range(6))
+    assert curve.share[:4].tolist() == [1, 0.75, 0.75, 0.75]
+    assert np.isnan(curve.share[4:]).all()
+    assert curve.quantile(0.25)[0] == 1
+    assert math.isnan(curve.quantile(0.5)[0])
+    all_broken = survival([1, 2], [True, True], levels=range(4))
+    assert all_broken.share.tolist() == [1, 0.5, 0, 0]
+    one_to_the_end = survival([1, 2, 5], [True, False, False], levels=range(6))
+    assert one_to_the_end.quantile(0.5)[0] == math.inf
+
+
 def test_quantiles_and_their_intervals_are_levels() -> None:
     curve = survival(np.repeat([1, 2, 3, 4], 25), [True] * 100, levels=range(5))
     assert curve.quantile(0.5) == (2, 2, 3)

@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from instar.analysis.limits import BROKEN, HELD, UNKNOWN, Bound, States, bisected, bound_rays, next_levels, states_of
+from instar.analysis.limits import (
+    BROKEN,
+    FAILED,
+    HELD,
+    UNKNOWN,
+    Bound,
+    States,
+    bisected,
+    bound_rays,
+    next_levels,
+    states_of,
+)
 from instar.analysis.run import Run
 from instar.engine import DEFAULT
 from instar.stats import Survival, survival
@@ -34,6 +45,7 @@ _LIMITS: dict[str, type[pl.DataType]] = {
     "last": pl.Float64,
     "last_second": pl.Float64,
     "last_rule": pl.String,
+    "failed": pl.Boolean,
     "asked": pl.Int64,
     "held_beyond": pl.Boolean,
     "broken_below": pl.Boolean,
@@ -63,13 +75,16 @@ class Boundary:
     `limits` has a row per ray and case: `status` is *broken* at `limit` (the value of the ray's first parameter that is
     turned; `second` that of the other one in a frontier), with `last` the largest level that held below it;
     *unbroken* up to the far end; *lost*, unbroken as far as it was judged; *broken before*, violated with no change at
-    all; or it counts nowhere: *not judged*, *not applicable*, *unfinished*. `held_beyond` says that a larger change
+    all; or it counts nowhere: *not judged*, *not applicable*, *unfinished*. `failed` says that the next level has no
+    verdict because of a failure, as when the system raised an exception. `held_beyond` says that a larger change
     held again, `broken_below` that bisection alone would have missed the limit; both can be seen only where levels were
     asked beside bisection, which `probes` counts: it is null where no other level is left. `visual_change` is that of
     the follow-up at the limit, of an unbroken one at `last`.
 
-    `curve` has the share of cases that have not broken up to each level, `median` a row per ray: counts, and the level
-    at which half of the cases (and other shares) have broken, ∞ where the far end is not enough.
+    `curve` has the share of cases that have not broken up to each level, null where nobody was at risk any more;
+    `median` a row per ray: counts, and the level at which half of the cases (and other shares) have broken, ∞ where the
+    far end is not enough, null where nobody was judged so far. `judged_to` is the last level at which a case was at
+    risk.
     """
 
     run: Run
@@ -155,7 +170,7 @@ def _limit(case: str, states: States, bound: Bound) -> Row:
     neutral, levels = int(states[0]), states[1:]
     row: Row = dict.fromkeys(_LIMITS)
     row |= {"family": bound.family, "ray": bound.ray.name, "case": case, "asked": int((levels != UNKNOWN).sum())}
-    row |= {"held_beyond": False, "broken_below": False}
+    row |= {"held_beyond": False, "broken_below": False, "failed": False}
     if neutral != HELD:
         return row | ({"status": "broken before", "level": 0} if neutral == BROKEN else {"status": "not judged"})
     broken, unbroken = np.flatnonzero(levels == BROKEN), np.flatnonzero(levels == HELD)
@@ -173,9 +188,11 @@ def _limit(case: str, states: States, bound: Bound) -> Row:
         row |= {"status": "broken", "rule": bound.rules[first], "level": first + 1}
         row |= _values(bound, first, "limit", "second")
         return row | {"held_beyond": bool((unbroken > first).any()), "broken_below": high > first}
+    reached = 0 if last is None else last + 1
+    row["failed"] = reached < len(levels) and int(levels[reached]) == FAILED
     if last is None:
-        return row | {"status": "not applicable"}
-    return row | {"status": "unbroken" if last + 1 == len(levels) else "lost", "level": last + 1}
+        return row | {"status": "not judged" if row["failed"] else "not applicable"}
+    return row | {"status": "unbroken" if reached == len(levels) else "lost", "level": reached}
 
 
 def _values(bound: Bound, level: int, *names: str) -> Row:
@@ -199,7 +216,7 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
             **_at(bound, level, "value", "second"),
             "at_risk": int(curve.at_risk[level]),
             "broken": int(curve.broken[level]),
-            "share": float(curve.share[level]) if counted else None,
+            "share": None if np.isnan(curve.share[level]) else float(curve.share[level]),
             "low": float(curve.low[level]) if counted else 0.0,
             "high": float(curve.high[level]),
         }
@@ -211,6 +228,8 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
         "cases": len(counted),
         **{name.replace(" ", "_"): statuses.count(name) for name in COUNTED},
         **{name.replace(" ", "_"): statuses.count(name) for name in ("not judged", "not applicable", "unfinished")},
+        "failed": sum(row["status"] == "lost" and row["failed"] for row in limits),
+        **_at(bound, max(ends, default=math.nan), "judged_to", "second_judged_to"),
         **_quantiles(curve, bound, bool(counted)),
         **_seen(counted),
         "held_beyond": sum(row["held_beyond"] for row in limits),
@@ -223,9 +242,10 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
 
 
 def _at(bound: Bound, level: float, *names: str) -> Row:
-    """The values at a level, 0 being no change and ∞ beyond the far end, by name."""
-    if math.isinf(level):
-        return {name: math.inf for name, _ in zip(names, bound.ray.moving, strict=False)}
+    """The values at a level, 0 being no change, ∞ beyond the far end and NaN not known, by name."""
+    if not math.isfinite(level):
+        value = math.inf if math.isinf(level) else None
+        return {name: value for name, _ in zip(names, bound.ray.moving, strict=False)}
     if level:
         return _values(bound, int(level) - 1, *names)
     return dict(zip(names, (bound.ray.axes[place].neutral for place in bound.ray.moving), strict=False))
@@ -239,7 +259,7 @@ def _quantiles(curve: Survival, bound: Bound, some: bool) -> Row:
         return row
     middle, low, high = curve.quantile(0.5)
     row |= _at(bound, middle, "median", "second") | _at(bound, low, "median_low", "second_low")
-    row |= _at(bound, high, "median_high", "second_high") | {"median_level": middle}
+    row |= _at(bound, high, "median_high", "second_high") | {"median_level": None if math.isnan(middle) else middle}
     return row | {f"q{100 * share:g}": _at(bound, curve.quantile(share)[0], "q")["q"] for share in QUANTILES}
 
 
@@ -251,7 +271,11 @@ def _seen(counted: Sequence[Row]) -> Row:
         return row
     ends = [row["visual_change"] for row in measured]
     curve = survival(ends, [one["status"] == "broken" for one in measured])
-    return row | dict(zip(("visual", "visual_low", "visual_high"), curve.quantile(0.5), strict=True))
+    middle, low, high = curve.quantile(0.5)
+    row |= {"visual_low": low, "visual_high": high}
+    # beyond the far end is only what was judged up to it
+    known = math.isfinite(middle) or any(one["status"] == "unbroken" for one in counted)
+    return row | {"visual": middle if known else None}
 
 
 # --- visual change, which takes the images and is kept -------------------------------------------------

@@ -13,12 +13,13 @@ import polars as pl
 from instar.analysis.comparison import aligned
 from instar.analysis.run import Run
 from instar.analysis.severities import ABSENT
+from instar.analysis.severities import FAILED as FAILED_PAIR
 from instar.engine import DEFAULT, SOURCE, Estimate, bound_rules, judge, judging_id, make_plan, parsed_options
 from instar.store import Store
 from instar.suites.grid import Grid, Ray, suite_of
 
-UNKNOWN, HELD, BROKEN, UNJUDGED = range(4)
-"""What is known of a case at a level. What was not judged (not applicable, failed) ends the ray for this case."""
+UNKNOWN, HELD, BROKEN, UNJUDGED, FAILED = range(5)
+"""What is known of a case at a level. What was not judged (not applicable) or failed ends the ray for this case."""
 States = npt.NDArray[np.uint8]
 PROBES = 2
 """How many further levels are asked below a limit, and how many beyond it, where a search may take as many."""
@@ -161,7 +162,7 @@ def states_of(
         return np.zeros((len(rules), len(cases)), np.uint8)
     matrix = aligned(run.severities(judging), rules, cases)
     violated = matrix.violated(run.thresholds(threshold))
-    unjudged = np.where(matrix.status == ABSENT, UNKNOWN, UNJUDGED)
+    unjudged = np.select([matrix.status == ABSENT, matrix.status == FAILED_PAIR], [UNKNOWN, FAILED], UNJUDGED)
     judged = np.where(violated, BROKEN, HELD)
     return np.asarray(np.where(np.isnan(matrix.severity), unjudged, judged), np.uint8)
 

@@ -146,8 +146,9 @@ def _survival_chart(boundary: Boundary, grid: Grid, name: str, start: int) -> Ch
     return Chart(
         slug,
         f"How far {name} may go",
-        "The share of cases whose answer has not broken up to each level, from no change to the far end, with the 95 % "
-        "interval of each level. Where the curve crosses the dashed line, half of the cases are broken.",
+        "The share of cases whose answer has not broken up to each level, from no change to the far end "
+        "or as far as cases were judged, with the 95 % interval of each level. Where the curve crosses the dashed "
+        "line, half of the cases are broken.",
         drawn(260, start, layers, data={"name": slug}),
         {slug: table},
         360,
@@ -168,7 +169,9 @@ def _falling(ray: Ray, x: Spec, y: Spec) -> list[Spec]:
 def _visual_chart(boundary: Boundary, families: Sequence[str], start: int) -> list[Chart]:
     """All rays on one axis: how many cases break at a change that a person sees so much of."""
     frames = []
-    for ray in boundary.median.filter(pl.col("family").is_in(list(families)), pl.col("visual").is_not_null())["ray"]:
+    for ray in boundary.median.filter(pl.col("family").is_in(list(families)), pl.col("visual_low").is_not_null())[
+        "ray"
+    ]:
         own = boundary.limits.filter(pl.col("ray") == ray, pl.col("visual_change").is_not_null())
         curve = survival(own["visual_change"].to_numpy(), (own["status"] == "broken").to_numpy())
         levels, shares = np.append(0.0, curve.levels), np.append(1.0, curve.share)
@@ -212,7 +215,8 @@ def _visual_chart(boundary: Boundary, families: Sequence[str], start: int) -> li
 def frontier_points(boundary: Boundary, grid: Grid) -> pl.DataFrame:
     """Where a share of the cases has broken along each ray of a frontier, in the order of the rays' angles.
 
-    `beyond` where the far end is not enough; then the point is the far end.
+    `beyond` where the far end is not enough; then the point is the far end, or the last level at which a case was
+    judged.
     """
     rows = []
     for ray in grid.rays:
@@ -225,7 +229,8 @@ def frontier_points(boundary: Boundary, grid: Grid) -> pl.DataFrame:
         )
         for broken, name in ((0.1, "10 %"), (0.5, "half"), (0.9, "90 %")):
             reached = own.filter(pl.col("share") <= 1 - broken + 1e-9)["level"]
-            level = int(reached[0]) if len(reached) else len(ray.levels)
+            judged = own.filter(pl.col("share").is_not_null())["level"]
+            level = int(reached[0]) if len(reached) else int(judged[-1])
             values = [axis.neutral for axis in ray.axes] if not level else ray.levels[level - 1].values
             rows.append(
                 {"ray": ray.name, "turn": turn, "broken": name, "x": values[0], "y": values[1],
@@ -242,7 +247,9 @@ def _frontier_chart(boundary: Boundary, grid: Grid, start: int) -> list[Chart]:
     closed = pl.concat([points, points.group_by("broken", maintain_order=True).first().select(points.columns)])
     closed = closed.with_columns(
         place=pl.int_range(pl.len()).over("broken"),
-        state=pl.when("beyond").then(pl.lit("not reached: the far end")).otherwise(pl.lit("broken here")),
+        state=pl.when("beyond")
+        .then(pl.lit("not broken so far: nothing is judged beyond this"))
+        .otherwise(pl.lit("broken here")),
     )
     first, second = grid.rays[0].axes
     x: Spec = {
@@ -274,7 +281,7 @@ def _frontier_chart(boundary: Boundary, grid: Grid, start: int) -> list[Chart]:
             f"{name}-{first.short}-{second.short}",
             f"How far {first.name} and {second.name} may go together",
             "Where a tenth, a half and nine tenths of the cases have broken, along each ray from the unchanged input; "
-            "hollow points are the far end of a ray along which fewer break.",
+            "hollow points are the end of a ray along which fewer break, or the last level at which a case was judged.",
             drawn(360, start, layers, data={"name": name}),
             {name: closed},
             470,

@@ -18,6 +18,8 @@ from instar.suites.grid import Grid
 
 BEYOND = "beyond"
 """What stands for a value that the far end does not reach."""
+NOT_KNOWN = "not known"
+"""What stands for a value that would lie where no case was judged any more."""
 MOST_LEVELS = 12
 """Levels of a curve that a table has; the numbers behind it have all."""
 NO_CHANGE = "no change"
@@ -150,8 +152,15 @@ def _ray_words(row: Row) -> str:
         return f"{name}: no case has a limit ({why})."
     if cases == 1 and row["unbroken"]:
         return f"{name}: the one case does not break up to the far end."
+    broken = row["broken"] + row["broken_before"]
+    if row["median_level"] is None:
+        others = "the one case was" if cases == 1 else "the other was" if row["lost"] == 1 else "the others were"
+        return (
+            f"{name}: at which level half of {count_of(cases, 'case')} have broken is not known. {broken:,} broke, and "
+            f"{others} lost before ({_loss(row)}): no case was judged beyond "
+            f"{', '.join(_values(row, 'judged_to', 'second_judged_to'))}."
+        )
     if math.isinf(row["median_level"]):
-        broken = row["broken"] + row["broken_before"]
         return (
             f"{name}: fewer than half of {count_of(cases, 'case')} break up to the far end "
             f"({of_total(broken, cases, 'case')} {'breaks' if broken == 1 else 'break'})."
@@ -160,7 +169,6 @@ def _ray_words(row: Row) -> str:
         return f"{name}: half of {count_of(cases, 'case')} or more are broken before anything is changed."
     if cases == 1:
         return f"{name}: the one case breaks at {both_text(row, 'median')}."
-    broken = row["broken"] + row["broken_before"]
     estimated = row["lost"] and 2 * broken < cases
     counts = f": {broken:,} broke, and {row['lost']:,} were lost before they did" if estimated else ""
     return (
@@ -190,7 +198,8 @@ def _gaps(rows: Sequence[Row]) -> Iterator[str]:
             one = row["lost"] == 1
             yield (
                 f"{row['ray']}: {count_of(row['lost'], 'case')} {'was' if one else 'were'} not judged up to the far "
-                f"end, and {'counts' if one else 'count'} as unbroken as far as {'it was' if one else 'they were'}."
+                f"end ({_loss(row)}), and {'counts' if one else 'count'} as unbroken as far as "
+                f"{'it was' if one else 'they were'}."
             )
     if any(row["lost"] > MANY_LOST * row["cases"] for row in rows):
         yield (
@@ -200,6 +209,16 @@ def _gaps(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
+def _loss(row: Row) -> str:
+    """Why cases were lost on the way."""
+    failed, others = row["failed"], row["lost"] - row["failed"]
+    failures = "the prediction at a larger change failed"
+    without = "a larger change was not applicable"
+    if failed and others:
+        return f"{failures} for {failed:,}, and {without} for {others:,}"
+    return failures if failed else without
+
+
 def _ways(ways: Sequence[str], rows: Sequence[Row]) -> str:
     if len(ways) == len(rows):
         return "All ways: " if len(rows) > 1 else f"{ways[0]}: "
@@ -207,25 +226,34 @@ def _ways(ways: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def _span(row: Row) -> str:
-    if row.get("second") is None:
+    if row.get("second_low") is None:
         return span_text(row["median_low"], row["median_high"])
     return f"{both_text(row, 'median_low')} to {both_text(row, 'median_high')}"
 
 
+def _quantile(row: Row, name: str) -> str:
+    return NOT_KNOWN if row["cases"] and row[name] is None else value_text(row[name])
+
+
+def _visual(row: Row) -> str:
+    """The median visual change; it was measured where it has an interval."""
+    return NOT_KNOWN if row["visual"] is None and row["visual_low"] is not None else value_text(row["visual"])
+
+
 def median_table(boundary: Boundary) -> Table:
     """A row per ray: how many cases, how many break, and where half of them have."""
+    seen = ["visual change"] if boundary.median["visual_low"].is_not_null().any() else []
     rows = [
         [
             row["ray"],
             f"{row['broken'] + row['broken_before']:,}/{row['cases']:,}",
-            both_text(row, "median"),
-            "–" if row["median"] is None else _span(row),
-            *((value_text(row[name]) for name in ("q10", "q90")) if row["second"] is None else ("–", "–")),
-            *([value_text(row["visual"])] if boundary.median["visual"].is_not_null().any() else []),
+            both_text(row, "median") if row["median"] is not None or not row["cases"] else NOT_KNOWN,
+            _span(row) if row["cases"] else "–",
+            *(_quantile(row, name) if row["second_low"] is None else "–" for name in ("q10", "q90")),
+            *([_visual(row)] if seen else []),
         ]
         for row in boundary.median.iter_rows(named=True)
     ]
-    seen = ["visual change"] if boundary.median["visual"].is_not_null().any() else []
     words = "; the median visual change there, from 0 for none to 1" if seen else ""
     return Table(
         "Limits: of the cases that are judged how many break, the level at which half of them have broken, its 95 % "
@@ -242,6 +270,7 @@ def curve_table(boundary: Boundary, grid: Grid) -> Table:
         own = boundary.curve.filter(pl.col("ray") == ray.name, pl.col("family") == grid.family)
         if own.is_empty() or own["share"][0] is None:
             continue
+        own = own.filter(pl.col("share").is_not_null())  # as far as somebody was at risk
         broke = own.with_row_index("place").filter(pl.col("broken") > 0, pl.col("level") > 0)["place"].to_list()
         places = list(dict.fromkeys([0, *broke, own.height - 1]))
         thin = dict.fromkeys(round(number * (len(places) - 1) / MOST_LEVELS) for number in range(MOST_LEVELS + 1))
@@ -250,7 +279,7 @@ def curve_table(boundary: Boundary, grid: Grid) -> Table:
             rows.append(
                 [
                     ray.name,
-                    NO_CHANGE if not row["level"] else ", ".join(_values(row)),
+                    NO_CHANGE if not row["level"] else ", ".join(_values(row, "value", "second")),
                     f"{row['at_risk']:,}",
                     percent(row["share"]),
                     interval(row["low"], row["high"]),
@@ -264,8 +293,8 @@ def curve_table(boundary: Boundary, grid: Grid) -> Table:
     )
 
 
-def _values(row: Row) -> list[str]:
-    return [value_text(row[name]) for name in ("value", "second") if row[name] is not None]
+def _values(row: Row, *names: str) -> list[str]:
+    return [value_text(row[name]) for name in names if row.get(name) is not None]
 
 
 def cases_table(boundary: Boundary, grid: Grid) -> Table:

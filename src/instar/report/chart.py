@@ -29,6 +29,9 @@ NARROW = 470
 """A figure with less room than this is read on a phone."""
 PHONE = 345
 """Pixels that a figure has there."""
+CONTAINER = "containerSize(width)[0]"
+"""Pixels of room for a figure. The function takes nothing: that `width` is named lets the figure follow a resized page
+or a turned phone."""
 PAGE_FONT = "system-ui, -apple-system, Segoe UI, sans-serif"
 FILE_FONT = "Liberation Sans, Arial, DejaVu Sans, sans-serif"
 
@@ -112,7 +115,7 @@ def rate_tooltip(*fields: tuple[str, str]) -> list[Spec]:
 
 def by_width(narrow: object, wide: object) -> Spec:
     """One thing on a phone, another one elsewhere; in a file nothing has a container, and all is wide."""
-    return {"expr": f"containerSize()[0] < {NARROW} ? {json.dumps(narrow)} : {json.dumps(wide)}"}
+    return {"expr": f"{CONTAINER} < {NARROW} ? {json.dumps(narrow)} : {json.dumps(wide)}"}
 
 
 def legend_columns(names: Sequence[str], most: int, beside: tuple[int, int]) -> Spec:
@@ -125,7 +128,7 @@ def legend_columns(names: Sequence[str], most: int, beside: tuple[int, int]) -> 
         sum(_ENTRY + _LETTER * max(map(len, names[column::count])) for column in range(count))
         for count in range(2, min(most, len(names)) + 1)
     ]
-    room = f"containerSize()[0] - (containerSize()[0] < {NARROW} ? {beside[0]} : {beside[1]})"
+    room = f"{CONTAINER} - ({CONTAINER} < {NARROW} ? {beside[0]} : {beside[1]})"
     fewer = "".join(f"{room} < {need} ? {count} : " for count, need in enumerate(needs, 1))
     return {"expr": f"{fewer}{len(needs) + 1}"}
 
@@ -201,11 +204,11 @@ NAME_LABELS: Spec = {
     "labelPadding": 7,
     "labelLineHeight": 10.5,
     "labelFontSize": by_width(9.5, 12),
-    "labelExpr": f"containerSize()[0] < {NARROW} && length(datum.label) > {LONG} ? "
+    "labelExpr": f"{CONTAINER} < {NARROW} && length(datum.label) > {LONG} ? "
     f"split(replace(replace(datum.label, regexp('{_BETWEEN}'), '$1¶$2'), regexp('{_ANYWHERE}'), '$1¶$2'), '¶') "
     ": datum.label",
     "labelBaseline": {
-        "condition": {"test": f"containerSize()[0] < {NARROW} && length(datum.value) > {LONG}", "value": "bottom"},
+        "condition": {"test": f"{CONTAINER} < {NARROW} && length(datum.value) > {LONG}", "value": "bottom"},
         "value": "middle",
     },
 }

@@ -9,6 +9,7 @@ import polars as pl
 
 from instar.report.chart import (
     AXES,
+    CONTAINER,
     LONG,
     NAME_LABELS,
     NARROW,
@@ -198,7 +199,7 @@ def covered(section: Section) -> Chart:
         "scale": {"range": [0, {"expr": f"max(40, width - {_COUNTS})"}]},
         "axis": {
             **_CELL["axis"], "labelAngle": -90, "labelLimit": _LONGEST, "orient": "top", "labelBaseline": "middle",
-            "labelExpr": f"containerSize()[0] < {max(NARROW, 13 * size + 200)} ? '' : datum.label",
+            "labelExpr": f"{CONTAINER} < {max(NARROW, 13 * size + 200)} ? '' : datum.label",
         },
     }
     # fmt: on

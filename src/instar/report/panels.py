@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -172,7 +173,8 @@ def tables_of(runs: Sequence[Run], judging: str, p: float) -> dict[str, TaskTabl
         panels = {name: panel for name, panel in panels.items() if panel.several}
         if not panels:
             raise ValueError(
-                f"{len(runs)} runs were given, and they have no tables that are put side by side; give one run"
+                f"{len(runs)} runs were given, and the tables of these tasks are of one run; give one run, or put the "
+                f"runs side by side with {_compare_command(runs)}"
             )
     made = {name: panel.tables(runs, judging, p) for name, panel in panels.items() if panel.tables}
     tables = {name: task for name, task in made.items() if task is not None}
@@ -182,6 +184,10 @@ def tables_of(runs: Sequence[Run], judging: str, p: float) -> dict[str, TaskTabl
             f"{', '.join(runs[0].manifest.suites)}. `instar suites` lists the suites, `instar show` shows any run"
         )
     return tables
+
+
+def _compare_command(runs: Sequence[Run]) -> str:
+    return f"`instar compare {' '.join(shlex.quote(str(run.folder)) for run in runs)}`"
 
 
 def figures_of(runs: Sequence[Run]) -> dict[str, PaperFigure]:

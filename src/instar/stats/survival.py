@@ -18,8 +18,9 @@ _SAME = 1e-9
 class Survival:
     """The share of cases that have not broken up to and with each level, and its 95 % interval.
 
-    `at_risk` cases had neither broken nor been lost before a level, and `broken` broke at it. An interval is that of
-    one level: they do not hold all together.
+    `at_risk` cases had neither broken nor been lost before a level, and `broken` broke at it. Where none is at risk any
+    more though some were lost, the share is NaN: nobody was seen there. An interval is that of one level: they do not
+    hold all together.
     """
 
     levels: Floats
@@ -31,12 +32,15 @@ class Survival:
 
     def quantile(self, share: float) -> tuple[float, float, float]:
         """The least level at which so large a share of the cases has broken, and its 95 % interval (Brookmeyer and
-        Crowley's, of the intervals at the levels); ∞ where no level is enough."""
+        Crowley's, of the intervals at the levels); ∞ where no level is enough, and NaN for a level that would lie
+        where nobody was at risk."""
         return (self._first(self.share, share), self._first(self.low, share), self._first(self.high, share))
 
     def _first(self, shares: Floats, broken: float) -> float:
         reached = np.flatnonzero(shares <= 1 - broken + _SAME)
-        return float(self.levels[reached[0]]) if len(reached) else math.inf
+        if len(reached):
+            return float(self.levels[reached[0]])
+        return math.nan if np.isnan(shares).any() else math.inf
 
 
 def survival(
@@ -85,7 +89,8 @@ def _at(level: float, last: Floats, events: npt.NDArray[np.bool_], tail: float) 
     high = _beta_quantile(first, second, 1 - tail) if len(times) else 1.0
     low = _beta_quantile(np.append(first, beyond), np.append(second, 1.0), tail) if beyond else 0.0
     here = int(counts[-1]) if len(times) and times[-1] == level else 0
-    return int((last >= level).sum()), here, share, low, high
+    left = int((last >= level).sum())
+    return left, here, share if left or not share else math.nan, low, high
 
 
 def _beta_quantile(first: Floats, second: Floats, share: float) -> float:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from instar.analysis import ANY, curve
-from instar.report.chart import AXES, Chart, Spec
+from instar.report.chart import AXES, CONTAINER, Chart, Spec
 from instar.report.words import count_of, severity_text, threshold_text, unit_name
 from instar.stats import fisher
 from instar.viewer.index import Index
@@ -61,7 +61,7 @@ def _chart(spec: Spec, label: str, until: float, wide: int = ALONE) -> list[Spec
     drawings = []
     for name, width in (("wide", wide), ("narrow", NARROW)):
         text = json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)
-        drawings.append((name, _drawing(text.replace("containerSize()[0]", str(width + AXES)))))  # nothing contains it
+        drawings.append((name, _drawing(text.replace(CONTAINER, str(width + AXES)))))  # nothing contains it
     _, open_ones = wait([future for _, future in drawings], max(0.0, until - time.monotonic()))
     return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in drawings]
 

@@ -23,11 +23,13 @@ from instar.store import Store
 from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.object_relevance.explain import (
     GREY,
+    WHOLE,
     ObjectView,
     _accused_picture,
     explain,
     explanation_picture,
     object_views,
+    outcome_words,
 )
 from instar.viewer import application
 from instar.viewer.index import build
@@ -78,11 +80,29 @@ def test_on_the_picture_what_is_explained_lies_over_all_else(monkeypatch: pytest
     monkeypatch.setattr("instar.tasks.object_relevance.explain.contact_sheet", sheet)
     explanation_picture(run, "0.png")
     assert titles[0] == "source" and len(set(titles)) == len(titles) > 2
+    assert not any("kept" in title for title in titles)
     box = np.array([[10.0, 20, 50, 50]] * 2)
     answer = Detections.from_xyxy(box, ["truck", "car"], [0.75, 0.6])
     view = ObjectView(None, 1.0, False, 0.75, box[0], answer, np.array([True, False]))
     pixels = _accused_picture(instar.Image(np.full((60, 60, 3), 120, np.uint8)), [view], 0.5, ORANGE).pixels
     assert (pixels == ORANGE).all(-1).any() and not (pixels == GREY).all(-1).any()
+
+
+def test_what_is_right_says_whether_the_object_is_found(tmp_path: Path) -> None:
+    """Gone after its erasure and still there in noise are right both, and are not called the same."""
+    rules = "erase(1) => presence(gone) + background_noise(16) => presence(kept)"
+
+    def words(system: Any, folder: str) -> dict[str, set[str]]:
+        verdicts = ran(system, tmp_path / folder, rules).verdicts().filter(pl.col("target") != WHOLE)
+        by_rule: dict[str, set[str]] = {}
+        for row in verdicts.iter_rows(named=True):
+            by_rule.setdefault(row["rule"].partition("(")[0], set()).add(outcome_words(row))
+        return by_rule
+
+    fine = {"erase": {"not found, as it should be"}, "background_noise": {"still found, as it should be"}}
+    assert words(seen, "a") == fine
+    assert words(background_only, "b")["erase"] == {"persists"}
+    assert words(background_shortcut, "c")["background_noise"] == {"missing"}
 
 
 def test_of_several_reasons_the_most_telling_is_named(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from instar.tasks.traj_test.analysis import (
 from instar.tasks.traj_test.panel import _preserving
 from tests.analysis.frames import SCHEMA
 from tests.missing import module
-from tests.perfect.walker import Walker, dataset, system
+from tests.perfect.walker import Walker, dataset, predictor, system
 from tests.toys import write_scenes
 
 STEPS = 4
@@ -461,6 +461,19 @@ def test_changes_are_listed_in_the_order_of_the_suite(tmp_path: Path) -> None:
     tables = trajectory_tables(run)
     assert tables["preserving"]["change"].to_list() == changes
     assert tables["map"]["change"].to_list() == ["obstacle", "class_change"]
+
+
+def test_tables_of_a_deterministic_system_say_that_there_are_no_tests(tmp_path: Path, command: Command) -> None:
+    rules = "mirror(h) => wvc(4, 2) + obstacle(tree) => direction(avoid, 4)"
+    same = predictor(Walker(), deterministic=True)
+    run = instar.run(same, rules, dataset(2), out=tmp_path / "run", workers=0)
+    status, printed, _ = command("tables", run.folder)
+    words = " ".join(printed.split())
+    assert status == 0
+    assert words.startswith("The system is deterministic: it answers the same scene with the same futures every time")
+    assert "2 cases were judged by the distance between futures instead" in words
+    assert "Changes that move everything alike: violations at p" not in words and "recall" not in words
+    assert "Changes of the map" in words
 
 
 def test_what_is_asked_as_published_is_counted_apart(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 from instar.engine import SOURCE
 from instar.report.chart import (
     AXES,
+    CONTAINER,
     NAME_LABELS,
     NARROW,
     ROW,
@@ -192,7 +193,7 @@ def bars_by_test_case(table: pl.DataFrame, section: Section) -> Chart:
 
 
 def _test_case_layers(groups: Mapping[str, str]) -> list[Spec]:
-    narrow = f"containerSize()[0] < {NARROW}"
+    narrow = f"{CONTAINER} < {NARROW}"
     x = share_axis("F1 of landmarks")
     x["scale"] = {"domain": [0, 1], "range": [0, {"expr": f"{narrow} ? width : width - {_LOST_ROOM}"}]}
     y = name_rows()
@@ -328,7 +329,7 @@ def _bar_chart(
 
 def _in_two(label: str) -> Spec:
     """Labels that on a phone have two lines: the first word, and the rest."""
-    test = f"containerSize()[0] < {NARROW} && indexof({label}, ' ') > 0"
+    test = f"{CONTAINER} < {NARROW} && indexof({label}, ' ') > 0"
     return {
         **NAME_LABELS,
         "labelExpr": f"{test} ? [slice({label}, 0, indexof({label}, ' ')), "

@@ -368,10 +368,24 @@ def explanation_picture(run: Run, case: str, *, judging: str = DEFAULT, dataset:
         seen = object_views(run, case, target, verdict["rule"], judging=judging)
         view = next(one for one in seen.follow_ups if one.draw == (verdict["draw"] or 0))
         image = load_pair(run, verdict, judging=judging, dataset=dataset).follow_up.image
-        outcome = verdict["kind"] or ("not judged" if verdict["severity"] is None else "kept")
-        title = f"{verdict['rule'] if changes[left] > 1 else left}: {names[target]}, {outcome}"
+        title = f"{verdict['rule'] if changes[left] > 1 else left}: {names[target]}, {outcome_words(verdict)}"
         tiles.append((_accused_picture(image, [view], confidence, ORANGE), title))
     return contact_sheet(tiles, columns=3, tile=420)
+
+
+def outcome_words(verdict: Row) -> str:
+    """What became of an object: found or not, and whether that is right.
+
+    >>> outcome_words({"kind": None, "severity": 0.0, "found_source": 1.0, "found": 0.0})
+    'not found, as it should be'
+    """
+    if verdict["severity"] is None:
+        return "not judged"
+    if verdict["kind"] is not None:
+        return str(verdict["kind"])
+    if verdict["found_source"] <= 0.5 and verdict["found"] <= 0.5:
+        return "not found, as before"
+    return f"{'still found' if verdict['found'] > 0.5 else 'not found'}, as it should be"
 
 
 def _accused_picture(image: Image, views: Sequence[ObjectView], confidence: float, colour: Colour) -> Image:

@@ -26,6 +26,7 @@ from instar.tasks.object_relevance.explain import (
     object_names,
     object_panels,
     object_views,
+    outcome_words,
 )
 from instar.viewer import CaseLink, Page, ShownCase
 from instar.viewer.index import COLUMNS, Index, RuleFacts
@@ -176,6 +177,7 @@ class _Step:
     family: str
     inner: str
     state: str
+    words: str
     times: str
     kind: str | None
     reason: str | None
@@ -234,6 +236,7 @@ def _step(here: _Case, target: str, rule: RuleFacts, row: Row) -> _Step:
         family=rule.family,
         inner=left[len(rule.family) + 1 : -1] if left.startswith(f"{rule.family}(") and " | " not in left else left,
         state=state,
+        words=outcome_words(row),
         times=f"{round(row['found'] * row['tries'])}/{row['tries']}" if row["found"] is not None else "–",
         kind=row["kind"],
         reason=row["reason"],

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from instar.analysis import Run
+from instar.relations import named_rule
 from instar.report.panels import Choice, Panel, PanelContent, PaperFigure, Table, TaskTables
 from instar.report.sentences import Finding
-from instar.report.words import interval, percent
+from instar.report.words import count_of, interval, percent
 from instar.store import Row
 from instar.tasks.traj_test.analysis import trajectory_tables
 from instar.tasks.traj_test.courses import course_findings
@@ -28,13 +29,43 @@ def _of_run(run: Run, judging: str) -> PanelContent | None:
 def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables:
     frames = trajectory_tables(runs[0], p=p, judging=judging)
     numbers = {name: frame for name, frame in frames.items() if name != "displacement"}
-    return TaskTables(_in_words(frames, p), numbers)
+    if not _untested(frames):
+        return TaskTables(_in_words(frames, p), numbers)
+    return TaskTables(_in_words(frames, p), numbers, before=[_without_tests(runs[0], judging)])
+
+
+def _untested(frames: Mapping[str, pl.DataFrame]) -> bool:
+    """Whether changes that move all alike were asked, and no case of them has a p."""
+    preserving = frames["preserving"]
+    return not preserving.is_empty() and not preserving["cases"].sum()
+
+
+def _without_tests(run: Run, judging: str) -> str:
+    """Why there are no tests, and what was judged instead."""
+    verdicts = run.verdicts(judging)
+    of_futures = verdicts.filter(pl.col("rule").is_in(_rules_of_futures(run)) & pl.col("severity").is_not_null())
+    cases = count_of(of_futures["case"].n_unique(), "case")
+    why = (
+        "The system is deterministic: it answers the same scene with the same futures every time"
+        if run.manifest.system.deterministic
+        else "No two predictions of the same scene differ, or there is one prediction of each"
+    )
+    return (
+        f"{why}, so that there is nothing to test, no p, and no table of tests. Of changes that move everything alike "
+        f"{cases} {'was' if of_futures['case'].n_unique() == 1 else 'were'} judged by the distance between futures "
+        "instead; `instar show` has the rate of violations of each rule."
+    )
+
+
+def _rules_of_futures(run: Run) -> list[str]:
+    return [text for text in run.manifest.rules if (one := named_rule(text).relation) and one.relation.name == "wvc"]
 
 
 def _in_words(frames: Mapping[str, pl.DataFrame], p: float) -> list[Table]:
-    tables = [_preserving(frames["preserving"], p), _map(frames["map"])]
+    tested = not _untested(frames)
+    tables = [*([_preserving(frames["preserving"], p)] if tested else []), _map(frames["map"])]
     if "agreement" in frames:
-        tables += [_agreement(frames["agreement"]), _displacement(frames["displacement"])]
+        tables += [*([_agreement(frames["agreement"])] if tested else []), _displacement(frames["displacement"])]
     return tables
 
 
