@@ -81,6 +81,12 @@ def test_one_test_for_each_rule_over_predictions_that_are_kept(project: pytest.P
     assert Path(line.removeprefix("report: ")).is_file()
 
 
+def test_a_marked_test_is_asked_also_where_it_is_written_without_the_fixture(project: pytest.Pytester) -> None:
+    marked = TEST.format("").partition("def test_detector")[0]
+    project.makepyfile(detector=DETECTOR.format(BLIND), test_it=f"{marked}def test_detector(): ...")
+    tried(project).assert_outcomes(passed=2, failed=1)
+
+
 def test_a_policy_that_compares_takes_its_baseline_from_the_mark(project: pytest.Pytester) -> None:
     (project.path / "instar.toml").write_text('[[no_worse]]\nof = "any rule"\nmargin = 0.4\n')
     rules = "identity+mirror(h)+gamma(3)"

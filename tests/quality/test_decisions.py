@@ -65,7 +65,7 @@ def test_a_system_that_is_worse_by_the_margin_passes_no_more_often_than_one_time
 def test_a_system_that_leaves_out_what_it_would_violate_passes_no_more_often() -> None:
     """Worse by the margin, and unjudged where it violates: a pair that only the baseline judged counts as violated."""
     rng, margin, passed = np.random.default_rng(11), 0.1, []
-    limits, none = {"rule 0": 0.5}, {}
+    limits, none = {"rule 0": 0.5}, dict[str, float]()
     for _ in range(600):
         case = rng.random((1, 60))
         first = (case < 0.2).astype(float)
