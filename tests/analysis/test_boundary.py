@@ -16,7 +16,7 @@ from instar.analysis.limits import BROKEN, HELD, UNJUDGED, UNKNOWN, next_levels
 from instar.engine import Progress
 from instar.image import Pixels
 from instar.report.boundary_panel import frontier_points, grid_charts
-from instar.report.boundary_words import boundary_sentences, median_table, unfinished_words
+from instar.report.boundary_words import boundary_sentences, curve_table, median_table, unfinished_words
 from instar.report.findings import findings
 from instar.spelling import Parameter, Scale
 from instar.suites.grid import Grid, suite_of
@@ -74,6 +74,20 @@ def test_half_of_the_cases_break_where_they_do(photos: Path, tmp_path: Path) -> 
     again = instar.open_run(tmp_path / "run").boundary()
     assert again.limits.equals(search.limits)
     assert "gamma above 1: half of 6 cases have broken at 5.31 (95 % interval 5.31)" in sentences_of(search.run)
+
+
+def test_a_curve_in_numbers_says_how_many_levels_it_leaves_out(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else *at risk* falls from row to row by more than what broke there."""
+    search = instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0, visual=False)
+    (grid,) = search.grids
+    whole = curve_table(search, grid)
+    assert whole.caption.endswith("judged so far") and len(whole.rows) > 4
+    monkeypatch.setattr("instar.report.boundary_words.MOST_LEVELS", 1)
+    thin = curve_table(search, grid)
+    left_out = len(whole.rows) - len(thin.rows)
+    assert left_out and f" {left_out} more level" in thin.caption and thin.caption.endswith("between these rows")
 
 
 def test_what_never_breaks_has_its_median_beyond_the_far_end(photos: Path, tmp_path: Path) -> None:

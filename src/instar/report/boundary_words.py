@@ -265,7 +265,7 @@ def median_table(boundary: Boundary) -> Table:
 
 def curve_table(boundary: Boundary, grid: Grid) -> Table:
     """The share of cases that have not broken up to the levels at which some do; of many, some of these."""
-    rows = []
+    rows, between = [], 0
     for ray in grid.rays:
         own = boundary.curve.filter(pl.col("ray") == ray.name, pl.col("family") == grid.family)
         if own.is_empty() or own["share"][0] is None:
@@ -274,6 +274,7 @@ def curve_table(boundary: Boundary, grid: Grid) -> Table:
         broke = own.with_row_index("place").filter(pl.col("broken") > 0, pl.col("level") > 0)["place"].to_list()
         places = list(dict.fromkeys([0, *broke, own.height - 1]))
         thin = dict.fromkeys(round(number * (len(places) - 1) / MOST_LEVELS) for number in range(MOST_LEVELS + 1))
+        between += len(places) - len(thin)
         for place in (places[number] for number in thin):
             row = own.row(place, named=True)
             rows.append(
@@ -285,9 +286,11 @@ def curve_table(boundary: Boundary, grid: Grid) -> Table:
                     interval(row["low"], row["high"]),
                 ]
             )
+    more = count_of(between, "more level")
+    left_out = f". {more} at which cases break {'lies' if between == 1 else 'lie'} between these rows" if between else ""
     return Table(
         f"{grid.family}: the share of cases that have not broken up to a level, with its 95 % interval. At risk are "
-        "those that had not broken before it, and were judged so far",
+        f"those that had not broken before it, and were judged so far{left_out}",
         ["way", "level", "at risk", "unbroken", "95 % int."],
         rows,
     )
