@@ -286,8 +286,8 @@ def curve_table(boundary: Boundary, grid: Grid) -> Table:
                     interval(row["low"], row["high"]),
                 ]
             )
-    more = count_of(between, "more level")
-    left_out = f". {more} at which cases break {'lies' if between == 1 else 'lie'} between these rows" if between else ""
+    lie = "lies" if between == 1 else "lie"
+    left_out = f". {count_of(between, 'more level')} at which cases break {lie} between these rows" if between else ""
     return Table(
         f"{grid.family}: the share of cases that have not broken up to a level, with its 95 % interval. At risk are "
         f"those that had not broken before it, and were judged so far{left_out}",
