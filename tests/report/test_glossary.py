@@ -24,7 +24,7 @@ from tests.toys import rectangles, scene
 ORDINARY = {
     "reason", "for example", "status", "share", "pairs", "cases", "rules", "tests", "what differs", "strays",
     "new cases", "found so far", "ms per case", "landmark", "class", "from", "to", "input", "change", "measured",
-    "first class differs", "changed beyond the margin", "follow-ups",
+    "first class differs", "first instead", "changed beyond the margin", "follow-ups",
     "images", "objects", "numbers", "either", "not judged", "difference",
     "outcome", "found", "all", "object", "label", "first", "first five", "changed at all", "pairs violated",
     "under identity", "cells that agree", "wrong way",

@@ -66,6 +66,7 @@ WORDS: Mapping[str, str] = {
     "Hellinger": "a distance between two distributions: 0 where they are the same, 1 where they have nothing in common",
     "confirmed": "the answer changed as the change of the input demands, by more than chance explains",
     "unclear": "the answer did not change enough to tell whether it went the right way",
+    "expected": "what follows from the answer to the source and from what was changed",
     "median fall": "how much of the class's score half of the pairs lose at most",
     "test case": "one kind of damage to the images of hands: what is covered, too dark, too bright or blurred",
     "baseline": "what is measured on the unchanged images",
