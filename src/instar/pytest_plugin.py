@@ -200,9 +200,10 @@ def _judged(request: pytest.FixtureRequest, trial: Trial) -> tuple[Run, list[Che
     if trial not in runs:
         try:
             with chdir(trial.home):
-                policy, earlier = _policy(trial), trial.baseline and open_run(trial.baseline)
+                policy = _policy(trial)
+                baseline = open_run(trial.baseline) if trial.baseline else None
                 run = _predicted(_folder(request, trial), trial)
-                runs[trial] = run, checked(run, policy, earlier or None)
+                runs[trial] = run, checked(run, policy, baseline)
         except WRONG as error:
             runs[trial] = f"instar: {error}"
     judged = runs[trial]
