@@ -80,3 +80,11 @@ def test_a_classifier_that_names_no_class_is_shown(tmp_path: Path) -> None:
     printed = io.StringIO()
     show_run(Console(file=printed, width=200), run)
     assert "found nothing in 3 of 3 source images" in printed.getvalue()
+
+
+def test_a_search_for_limits_without_answers_says_the_reason(tmp_path: Path) -> None:
+    """It asks nothing of a case whose source failed, so that there is no pair to count."""
+    cases = write_scenes(tmp_path / "images", 3)
+    with pytest.warns(UserWarning, match="not one input was answered"):
+        search = instar.boundary(refusing(instar.Detections), "gamma", cases, out=tmp_path / "run", workers=0)
+    assert f"6 of 6 predictions failed (6 times: RuntimeError: {WHY}" in unescape(page(make_report([search.run])))

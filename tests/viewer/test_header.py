@@ -96,6 +96,15 @@ def test_a_folder_with_any_name_has_working_links(tmp_path: Path) -> None:
         assert total(client.get(f"{link}&status=all")) == 2
 
 
+def test_a_run_is_reached_by_the_name_that_pages_give_it(tmp_path: Path) -> None:
+    data = write_scenes(tmp_path / "data", 2)
+    for folder, name in (("first", "of today"), ("second", "of yesterday")):
+        instar.run(steady, suite("mirror(h)"), data, out=tmp_path / folder, name=name, workers=0, zones="none")
+    with opened(tmp_path / "first", tmp_path / "second") as client:
+        assert client.get("/gallery?run=of+yesterday").text == client.get("/gallery?run=second").text
+        assert client.get("/gallery?run=of+tomorrow").status_code == 404
+
+
 @pytest.mark.parametrize("path", ["/gallery?run=0", "/gallery?run=nonsense", "/case?run=7&case=x", "/compare?a=0&b=1"])
 def test_an_old_or_unknown_name_of_a_run_gives_a_page_that_says_what_there_is(client: Any, path: str) -> None:
     answer = client.get(path)

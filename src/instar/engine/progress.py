@@ -75,10 +75,9 @@ class Outcome:
 
 def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *, interrupted: bool = False) -> Outcome:
     """How it went, by what a run folder holds now; `started` is on the monotonic clock."""
-    counts = store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
     cases, seconds = store.cases(["status"])["status"], time.monotonic() - started
     unreadable = int((cases != "ok").sum())
-    statuses = dict(counts.iter_rows())
+    statuses = status_counts(store)
     return Outcome(
         fresh,
         seconds,
@@ -87,9 +86,15 @@ def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *
         unreadable,
         interrupted,
         tuple(notes),
-        _failed_predictions(store, statuses),
+        failure_reasons(store, statuses),
         unreadable_cases(store),
     )
+
+
+def status_counts(store: Store) -> dict[str, int]:
+    """How many predictions a run has of each status."""
+    counts = store.predictions(["status"], query=lambda rows: rows.group_by("status").agg(pl.len()))
+    return dict(counts.iter_rows())
 
 
 def unreadable_cases(store: Store) -> dict[str, int]:
@@ -106,7 +111,7 @@ def unreadable_cases(store: Store) -> dict[str, int]:
     return {f"{reason}, {'in' if count == 1 else 'first in'} {first[reason]}": count for reason, count in kinds}
 
 
-def _failed_predictions(store: Store, statuses: Mapping[str, int]) -> dict[str, int]:
+def failure_reasons(store: Store, statuses: Mapping[str, int]) -> dict[str, int]:
     """Why predictions failed or, where none was made, were not made."""
     failed = [status for status in statuses if status in FAILURES]
     wanted = failed or ([] if statuses.get("ok") else list(statuses))

@@ -13,7 +13,7 @@ from instar.analysis.found import found_combinations
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
-from instar.engine.progress import FAILURES, unreadable_cases
+from instar.engine.progress import FAILURES, failure_reasons, status_counts, unreadable_cases
 from instar.report.copies import copies_words
 from instar.report.limits import LONG, limit_words
 from instar.report.panels import remarks_on
@@ -63,7 +63,7 @@ def findings(
         *(Finding(words, True) for words in answers_words(answers, judged)),
         *(Finding(copies_words(alike)) for alike in [copies(run)] if alike is not None),
         *(_unreadable(run) if failures else ()),
-        *(_failures(run.unjudged(judging)) if failures else ()),
+        *((_failed_questions(run) if run.searched else _failures(run.unjudged(judging))) if failures else ()),
         *(() if run.searched else _whole(run, rates, threshold, p, judging, group)),
         *(() if run.searched else violated_rules(run, rates, judging)),
         *(() if run.searched else _straying(run, threshold, judging)),
@@ -129,13 +129,16 @@ def _unreadable(run: Run) -> Iterator[Finding]:
     """Inputs that could not be read: a matter of the dataset, not of the system."""
     reasons = unreadable_cases(run.store)
     if unread := sum(reasons.values()):
-        shown = [f"{count_of(count, 'time')}: {reason}" for reason, count in list(reasons.items())[:SHOWN_REASONS]]
-        rest = len(reasons) - len(shown)
-        more = [f"and for {count_of(rest, 'other reason')}"] if rest else []
         yield Finding(
             f"{of_total(unread, run.store.cases(['case']).height, 'case')} cannot be read and "
-            f"{'counts' if unread == 1 else 'count'} in no rate ({'; '.join([*shown, *more])})."
+            f"{'counts' if unread == 1 else 'count'} in no rate ({_reasons_text(reasons)})."
         )
+
+
+def _reasons_text(reasons: Mapping[str, int]) -> str:
+    shown = [f"{count_of(count, 'time')}: {reason}" for reason, count in list(reasons.items())[:SHOWN_REASONS]]
+    rest = len(reasons) - len(shown)
+    return "; ".join([*shown, *([f"and for {count_of(rest, 'other reason')}"] if rest else [])])
 
 
 def _failures(unjudged: pl.DataFrame) -> Iterator[Finding]:
@@ -148,6 +151,17 @@ def _failures(unjudged: pl.DataFrame) -> Iterator[Finding]:
     if rest.height:
         more, reasons = count_of(int(rest["pairs"].sum()), "more pair"), count_of(rest.height, "other reason")
         yield Finding(f"{more} failed for {reasons}.", True)
+
+
+def _failed_questions(run: Run) -> Iterator[Finding]:
+    """The same of a search for limits: what it did not ask after a failure is no pair of any rule."""
+    statuses = status_counts(run.store)
+    failed = sum(statuses.get(status, 0) for status in FAILURES)
+    if not failed:
+        return
+    attempts = failed + statuses.get("ok", 0)
+    reasons = _reasons_text(failure_reasons(run.store, statuses))
+    yield Finding(f"{of_total(failed, attempts, 'prediction')} failed ({reasons}).", True)
 
 
 def _whole(

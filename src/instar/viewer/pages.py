@@ -58,10 +58,13 @@ class Viewer:
     """What a request that marks a pair must bring; empty where none can."""
 
     def run(self, name: str) -> Watched:
-        """The run that addresses call so; without a name the first one."""
+        """The run that addresses or pages call so; without a name the first one."""
         run = next((run for run in self.runs if name in (run.name, "")), None)
         if run is None:
-            raise HTTPException(404, f"There is no run {name!r} here.")
+            names = self.names()
+            run = next((run for run in self.runs if name == names[run.name]), None)
+            if run is None:
+                raise HTTPException(404, f"There is no run {name!r} here.")
         return run
 
     def filters(self, query: Mapping[str, str]) -> Filters:
