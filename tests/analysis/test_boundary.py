@@ -105,6 +105,14 @@ def test_what_never_breaks_has_its_median_beyond_the_far_end(photos: Path, tmp_p
     assert "fewer than half of 6 cases break up to the far end (0 of 6 cases break)" in sentences_of(search.run)
 
 
+@pytest.mark.parametrize(("threshold", "words"), [(None, True), (0.3, False)])
+def test_another_threshold_than_that_of_the_suite_is_said(
+    photos: Path, tmp_path: Path, threshold: float | None, words: bool
+) -> None:
+    search = instar.boundary(fixed, "gamma", photos, out=tmp_path / "run", threshold=threshold, workers=0)
+    assert ("violated from 0.3 up: `--threshold 0.3` searches by that" in sentences_of(search.run)) is words
+
+
 def test_what_is_broken_before_has_no_limit_to_search(photos: Path, tmp_path: Path) -> None:
     search = instar.boundary(nervous, "gamma", photos, out=tmp_path / "run", workers=0)
     before = search.limits.filter(status="broken before")["case"].n_unique()

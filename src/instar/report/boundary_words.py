@@ -7,13 +7,16 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from instar.analysis import Run
 from instar.analysis.boundary import Boundary
 from instar.analysis.limits import MOST_PERCENT, bisections
 from instar.engine import DEFAULT
+from instar.outputs import output_kind
 from instar.report.limits import limit_words
 from instar.report.tables import Table
 from instar.report.words import amount, count_of, interval, listed, of_total, percent
 from instar.store import Row
+from instar.suites import default_suite
 from instar.suites.grid import Grid
 
 BEYOND = "beyond"
@@ -86,7 +89,22 @@ def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, ju
     yield (
         "Of the cases that are judged, the search asked "
         f"{of_total(boundary.questions, boundary.every, 'follow-up')} of the grid ({share}). "
-        f"An answer is broken where the rule is {limits}."
+        f"An answer is broken where the rule is {limits}.{_suite_words(boundary.run, threshold)}"
+    )
+
+
+def _suite_words(run: Run, threshold: float | None) -> str:
+    """That the suite of the output's kind has another threshold than this search, which asks single rules."""
+    manifest = run.manifest
+    if output_kind(manifest.system.kind).suite_of(manifest.header) is None:
+        return ""
+    suite = default_suite(manifest.system.kind, manifest.header)
+    limit = suite.thresholds.get("identity")
+    if limit is None or limit in run.thresholds(threshold).values():
+        return ""
+    return (
+        f" The suite {suite.name} is stricter, and calls its rules violated from {limit:g} up: `--threshold {limit:g}` "
+        "searches by that."
     )
 
 
