@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.analysis.boundary import Boundary, searched_grids
 from instar.engine import DEFAULT
-from instar.report.boundary_pictures import limit_sheet, shown_limits
+from instar.report.boundary_pictures import limit_tiles, shown_limits
 from instar.report.boundary_words import (
     boundary_sentences,
     cases_table,
@@ -23,8 +24,9 @@ from instar.report.boundary_words import (
     value_text,
 )
 from instar.report.chart import Chart, Spec, drawn, legend_columns, share_axis, tooltip
-from instar.report.panels import Panel, PanelContent, PanelPicture, TaskTables
+from instar.report.panels import Panel, PanelContent, PanelPictures, TaskTables
 from instar.report.picture import data_address
+from instar.report.rebuild import CannotDraw, run_legend
 from instar.report.section import Section
 from instar.report.sentences import Finding
 from instar.report.words import interval
@@ -60,6 +62,7 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
             *(cases_table(whole, grid) for grid in grids),
         ],
         pictures=_pictures(whole.of(grids), count, judging),
+        legend=run_legend(run, relation=section.relation, judging=judging),
         leads=run.searched,
     )
 
@@ -83,15 +86,18 @@ def _relation(run: Run, grid: Grid) -> str:
     return grid.unchanged.for_output(run.manifest.system.kind).relation.relation.name
 
 
-def _pictures(boundary: Boundary, count: int, judging: str) -> list[PanelPicture]:
+def _pictures(boundary: Boundary, count: int, judging: str) -> list[PanelPictures]:
     """The source, the last level that held and the first that broke, of so many cases of each ray."""
     pictures = []
     for ray in boundary.median["ray"]:
-        limits = shown_limits(boundary, ray, count)
-        sheet, _ = limit_sheet(boundary.run, limits, judging=judging)
-        if sheet is not None:
+        rows = []
+        for limit in shown_limits(boundary, ray, count):
+            with suppress(*CannotDraw):
+                tiles = limit_tiles(boundary.run, limit, judging=judging)
+                rows.append([(data_address(image, "webp"), words) for image, words in tiles])
+        if rows:
             words = f"{ray}: the source, the last level that held and the first that broke"
-            pictures.append(PanelPicture(data_address(sheet, "webp"), words))
+            pictures.append(PanelPictures(words, rows))
     return pictures
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from instar.engine import DEFAULT
 from instar.image import Image
 from instar.report.boundary_words import level_words
 from instar.report.picture import contact_sheet, panel_picture, write_png
-from instar.report.rebuild import CannotDraw, load_changes, load_pair
+from instar.report.rebuild import CannotDraw, load_changes, load_pair, run_legend
 from instar.report.words import severity_text
 from instar.store import Row
 from instar.visual import visual_change
@@ -64,8 +64,8 @@ def measure_visual_changes(
 def limit_tiles(
     run: Run, limit: Row, *, judging: str = DEFAULT, dataset: str | Path | None = None
 ) -> list[tuple[Image, str]]:
-    """A limit in pictures: the source, the last level that held (where one was asked) and the first that broke, each
-    with the answer to it. Raises one of `CannotDraw`."""
+    """A limit in pictures: the source, the last level that held (no change where none did) and the first that broke,
+    each with the answer to it. Raises one of `CannotDraw`."""
     wanted = [(limit["last_rule"], "last", "holds"), (limit["rule"], "limit", "broken")]
     shown = [(rule, which, state) for rule, which, state in wanted if rule is not None]
     keys = pl.DataFrame({"case": [limit["case"]] * len(shown), "rule": [rule for rule, *_ in shown]})
@@ -76,7 +76,11 @@ def limit_tiles(
             raise LookupError(f"the run holds no verdict on {limit['case']} under {rule}")
         pair = load_pair(run, verdicts[rule], judging=judging, dataset=dataset)
         if not tiles:
-            tiles.append((panel_picture(pair.source, side="source", wide=TILE, high=TILE), f"{limit['case']}: source"))
+            source = panel_picture(pair.source, side="source", wide=TILE, high=TILE)
+            tiles += [
+                (source, f"{limit['case']}: source"),
+                *([(source, "no change: holds")] if len(shown) == 1 else []),
+            ]
         severity = severity_text(verdicts[rule]["severity"], run.thresholds()[rule])
         words = f"{level_words(limit, which)}: {state}, severity {severity}"
         tiles.append((panel_picture(pair.follow_up, side="follow-up", wide=TILE, high=TILE), words))
@@ -91,32 +95,22 @@ def shown_limits(boundary: Boundary, ray: str, count: int) -> list[Row]:
     return [rows.row(place, named=True) for place in places]
 
 
-def limit_sheet(
-    run: Run, limits: Sequence[Row], *, judging: str = DEFAULT, dataset: str | Path | None = None
-) -> tuple[Image | None, list[str]]:
-    """Limits below one another, each a row of pictures; and why some could not be drawn."""
-    tiles: list[tuple[Image, str]] = []
-    trouble = []
-    for limit in limits:
-        try:
-            row = limit_tiles(run, limit, judging=judging, dataset=dataset)
-        except CannotDraw as error:
-            trouble.append(f"{limit['case']}: {error}")
-            continue
-        tiles += [row[0], *([] if len(row) == 3 else [row[0]]), *row[1:]]
-    return (contact_sheet(tiles, columns=3, tile=TILE) if tiles else None), trouble
-
-
 def draw_limits(
     boundary: Boundary, out: Path, count: int, *, judging: str = DEFAULT, dataset: str | Path | None = None
 ) -> Iterator[tuple[Path | None, str]]:
-    """A picture per ray with so many limits, in a folder; yields the file and the ray, or None and what is missing."""
+    """A picture per ray with so many limits, each a row; yields the file and the ray, or None and what is missing."""
     out.mkdir(parents=True, exist_ok=True)
+    meanings = run_legend(boundary.run, judging=judging, dataset=dataset)
     for ray in boundary.median["ray"].unique(maintain_order=True):
-        limits = shown_limits(boundary, ray, count)
-        sheet, trouble = limit_sheet(boundary.run, limits, judging=judging, dataset=dataset)
-        if sheet is not None:
+        tiles: list[tuple[Image, str]] = []
+        trouble = []
+        for limit in shown_limits(boundary, ray, count):
+            try:
+                tiles += limit_tiles(boundary.run, limit, judging=judging, dataset=dataset)
+            except CannotDraw as error:
+                trouble.append(f"{limit['case']}: {error}")
+        if tiles:
             path = out / f"{re.sub(r'[^a-z0-9]+', '-', ray.lower()).strip('-')}.png"
-            write_png(path, sheet)
+            write_png(path, contact_sheet(tiles, columns=3, tile=TILE, legend=meanings))
             yield path, ray
         yield from ((None, words) for words in trouble)

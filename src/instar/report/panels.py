@@ -16,22 +16,24 @@ from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.registry import BrokenPlugin, find, names
 from instar.report.chart import Chart
+from instar.report.picture import LegendEntry
 from instar.report.section import Section
 from instar.report.sentences import Finding
 from instar.report.tables import Table as Table
 
 
 @dataclass(frozen=True, slots=True)
-class PanelPicture:
-    """A picture of a panel, as a data address, and what it shows."""
+class PanelPictures:
+    """Pictures of a panel in rows, each as a data address with what it shows, and what all of them show."""
 
-    address: str
     caption: str
+    rows: Sequence[Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PanelContent:
-    """A heading, what to know, charts, tables and pictures. `rules` are what the charts' parameter `rule` may be.
+    """A heading, what to know, charts, tables, and pictures with the legend of what is drawn on them. `rules` are what
+    the charts' parameter `rule` may be.
 
     One that `leads` stands before what a report shows of any relation.
     """
@@ -41,7 +43,8 @@ class PanelContent:
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
     rules: Sequence[str] = ()
-    pictures: Sequence[PanelPicture] = ()
+    pictures: Sequence[PanelPictures] = ()
+    legend: Sequence[LegendEntry] = ()
     leads: bool = False
 
 

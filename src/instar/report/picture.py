@@ -25,8 +25,15 @@ NOTHING_FOUND = "nothing found"
 """What stands on a picture whose answer is drawn, and has nothing to draw."""
 
 
-def contact_sheet(tiles: Sequence[tuple[Image, str]], *, columns: int | None = None, tile: int = 220) -> Image:
-    """Pictures with their captions, in rows. Each fits a square of `tile` pixels, its proportions kept."""
+def contact_sheet(
+    tiles: Sequence[tuple[Image, str]],
+    *,
+    columns: int | None = None,
+    tile: int = 220,
+    legend: Sequence[LegendEntry] = (),
+) -> Image:
+    """Pictures with their captions, in rows, and what is drawn on them below. Each fits a square of `tile` pixels, its
+    proportions kept."""
     if not tiles:
         raise ValueError("a contact sheet needs at least one picture")
     if tile < 16 or (columns is not None and columns < 1):
@@ -49,6 +56,9 @@ def contact_sheet(tiles: Sequence[tuple[Image, str]], *, columns: int | None = N
             row[y : y + high, x : x + wide] = shown
             row[tile + gap // 2 :][: len(block), left : left + tile] = block
         rows += [np.full((gap, row.shape[1], 3), PAPER, np.uint8), row]
+    if legend:
+        block = _legend_block(legend, size, rows[0].shape[1] - 2 * gap)
+        rows.append(np.pad(block, ((gap, 0), (gap, gap), (0, 0)), constant_values=PAPER[0]))
     return Image(np.concatenate([*rows, np.full((gap, rows[0].shape[1], 3), PAPER, np.uint8)]))
 
 

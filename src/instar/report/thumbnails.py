@@ -40,7 +40,9 @@ def thumbnails(run: Run, *, judging: str = DEFAULT, dataset: Path | None = None)
             continue
         for name, (follow_up, change) in changed.items():
             drawn[name] = _address(source, follow_up, whole=not change.warp.is_identity)
-    return _within(LARGEST, {rule: drawn[one.id] for rule, one in wanted.items() if one.id in drawn})
+    worst = run.rates(judging=judging).sort("rate", "median", descending=True, nulls_last=True, maintain_order=True)
+    shown = {rule: wanted[rule].id for rule in worst["rule"] if rule in wanted}
+    return _within(LARGEST, {rule: drawn[name] for rule, name in shown.items() if name in drawn})
 
 
 def _cases(run: Run, judging: str) -> Sequence[str]:
