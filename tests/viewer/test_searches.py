@@ -223,6 +223,7 @@ def test_a_search_is_not_offered_for_comparison_and_the_page_says_why(folder: Pa
     with opened(folder / "dim", folder / "shaky", folder / "search") as client:
         assert "Compare with" not in words_of(client, "/")
         words = words_of(client, "/compare?a=dim&b=search")
-        assert "dim is a search for limits: its rates are not those of all cases." in words
-        assert "search is a search for combinations: its rules were tried because they break answers" in words
+        limits, combinations = "tests.analysis.test_boundary:dim", "tests.quality.combined_faults:dark_and_soft"
+        assert f"{limits} is a search for limits: its rates are not those of all cases." in words
+        assert f"{combinations} is a search for combinations: its rules were tried because they break answers" in words
         assert "surest difference first" not in words

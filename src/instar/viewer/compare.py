@@ -32,6 +32,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     judgings = [filters.judging if filters.judging in run.store.judgings() else DEFAULT for run in (a, b)]
     indexes = [run.index(judging) for run, judging in zip((a, b), judgings, strict=True)]
     first, second, changed = _same(*indexes)
+    names = viewer.names()
     here = {
         "filters": filters,
         "canonical": address("/compare", shared),
@@ -46,7 +47,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
         },
         "rules": [(rule, known_rule(indexes[0], rule).name) for rule in first.rules],
         "searches": [
-            f"{name} is {words}."
+            f"{names[name]} is {words}."
             for name, index in dict(zip((a.name, b.name), indexes, strict=True)).items()
             if (words := search_words(index.manifest))
         ],
@@ -63,7 +64,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
         "rows": _rows(indexes[0], shared, first, second, limits),
         "severities": severities_words(
             severity_signs(first, second),
-            (a.name, b.name),
+            (names[a.name], names[b.name]),
             {rule: known_rule(indexes[0], rule).name for rule in first.rules},
         ),
         "judged": bool(both.any()),
