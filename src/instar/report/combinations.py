@@ -42,8 +42,12 @@ def combinations_table(run: Run, best: pl.DataFrame) -> Table:
         ]
         for row in best.iter_rows(named=True)
     ]
-    heads = ["combination", "cases broken", "by no rule of it alone", "of cases", "visual change", "smallest form"]
-    return Table("Each combination on cases that the search did not see", heads, rows)
+    heads = ["combination", "cases broken", "only together", "of cases", "visual change", "smallest form"]
+    caption = (
+        "Each combination on cases that the search did not see: how many it breaks, and how many its rules break only "
+        "together"
+    )
+    return Table(caption, heads, rows)
 
 
 def visual_text(visual: float | None) -> str:
@@ -100,13 +104,13 @@ def show_combinations(console: Console, run: Run) -> None:
         return
     if best.height:
         show_title(console, "Combinations", "counted on cases that the search did not see")
-        table = headed_table(("combination", "broken", "alone", "of", "visual"), words=("combination",))
+        table = headed_table(("combination", "broken", "only together", "of", "visual"), words=("combination",))
         for row in best.iter_rows(named=True):
             alone = rate_text(row["alone_share"], row["alone_low"], row["alone_high"])
             broken = rate_text(row["share"], row["low"], row["high"])
             table.add_row(row["name"], broken, alone, f"{row['judged']:,}", visual_text(row["visual"]))
         console.print(table)
-        show_sentence(console, "broken: it breaks the case; alone: and none of its rules does.", "dim")
+        show_sentence(console, "broken: it breaks the case; only together: and none of its rules alone does.", "dim")
     for row in best.iter_rows(named=True):
         rule, case = shlex.quote(row["name"]), shlex.quote(row["cases"][0])
         same = row["shrunk"] == row["name"]

@@ -116,10 +116,13 @@ def _combinations(run: Run) -> Finding:
     words = "It found none." if search is not None and search.ended else "It has not come to its end yet."
     if best.height:
         row = best.row(0, named=True)
+        together = f"its rules break {row['alone']:,} of these only together"
+        if not row["alone"]:
+            together = "one of its rules alone breaks these, too"
         words = (
             f"It found {count_of(best.height, 'combination')}. The worst one, {row['name']}, breaks "
-            f"{of_total(row['broken'], row['judged'], 'case')} that the search did not see; {row['alone']:,} of these "
-            f"{'is' if row['alone'] == 1 else 'are'} broken by none of its rules alone."
+            f"{of_total(row['broken'], row['judged'], 'case')} that the search did not see"
+            f"{'; ' + together if row['broken'] else ''}."
         )
     rest = "What follows about rules is about each by itself, on the cases that it was asked about."
     return Finding(f"This run searched for rules that break answers together. {words} {rest}", bool(best.height))

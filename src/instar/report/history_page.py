@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -32,10 +33,12 @@ def history_page(one: History) -> str:
     """The history as HTML that asks nobody for anything."""
     styles = "".join((STATIC / name).read_text("utf-8") for name in ("base.css", "report.css"))
     chart = history_chart(one)
+    first, last = one.versions[0].name, one.versions[-1].name
     # fmt: off
     content = {
-        "history": one, "chart": chart, "drawing": Markup(_drawn(chart)), "styles": styles, "version": __version__,
-        "steps": STEPS, "any_rule": ANY,
+        "history": one, "title": last if first == last else f"{first} to {last}", "chart": chart,
+        "wide": Markup(_drawn(chart)), "narrow": Markup(_drawn(replace(chart, spec={**chart.spec, "columns": 1}))),
+        "styles": styles, "version": __version__, "steps": STEPS, "any_rule": ANY,
         "families": [name for name in one.families if name != ANY],
     }
     # fmt: on
