@@ -73,7 +73,7 @@ def test_on_the_picture_what_is_explained_lies_over_all_else(monkeypatch: pytest
     """A weaker answer at the same place must not hide it, and no two tiles have one title."""
     titles: list[str] = []
 
-    def sheet(tiles: Sequence[tuple[instar.Image, str]], **layout: int) -> instar.Image:
+    def sheet(tiles: Sequence[tuple[instar.Image, str]], **layout: Any) -> instar.Image:
         titles.extend(title for _, title in tiles)
         return contact_sheet(tiles, **layout)
 
