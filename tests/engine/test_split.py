@@ -18,6 +18,9 @@ from instar.engine.tray import Copies, Tray, new_tray
 from instar.outputs.poses import Poses
 from instar.scene import Scene
 from instar.store import KEY
+from instar.systems.alike import answers_by_shape
+from instar.systems.system import gpu_in_use, page_locked
+from tests.missing import module, unsuited
 from tests.toys import scene, steady, write_scenes
 
 
@@ -167,6 +170,21 @@ def test_what_is_taken_from_a_tray_is_what_was_laid_on_it(sizes: list[tuple[int,
     os.close(descriptor)
 
 
+def test_images_of_one_size_lie_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever lies between them: they are not copied again."""
+    sizes = [(64, 48), (40, 48), (64, 48), (64, 60), (40, 48), (64, 48)]
+    descriptor = new_tray()
+    tray = Tray(descriptor)
+    taken = tray.take([tray.lay(scene(number, size)) for number, size in enumerate(sizes)], Copies())
+    monkeypatch.setattr("numpy.stack", None)
+    answers = answers_by_shape(
+        lambda images, seeds: [image.copy() for image in images], [image.plain() for image in taken], [0] * len(sizes)
+    )
+    for number, (answer, size) in enumerate(zip(answers, sizes, strict=True)):
+        np.testing.assert_array_equal(answer, scene(number, size).pixels)
+    os.close(descriptor)
+
+
 def test_a_scene_lies_on_a_tray(tmp_path: Path) -> None:
     descriptor = new_tray()
     given_scene = Scene(
@@ -202,6 +220,34 @@ def test_memory_that_systems_keep_is_theirs() -> None:
     kept = [copies.room(10) for _ in range(3 * Copies.MOST)]
     assert len(copies._memory) == Copies.MOST
     assert len({room.ctypes.data for room in kept}) == len(kept)
+
+
+def test_copies_for_a_gpu_lie_where_it_fetches_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From when the system uses one: what was made before is given back."""
+    locked: list[int] = []
+
+    def page_locked(size: int) -> np.ndarray:
+        locked.append(size)
+        return np.empty(size, np.uint8)
+
+    monkeypatch.setattr("instar.engine.tray.page_locked", page_locked)
+    copies = Copies()
+    copies.room(100)
+    assert not locked
+    monkeypatch.setattr("instar.engine.tray.gpu_in_use", lambda: True)
+    places = {copies.room(100).ctypes.data for _ in range(5)}
+    assert locked == [100]
+    assert len(places) == 1
+
+
+def test_where_nobody_may_lock_memory_it_is_ordinary() -> None:
+    """As on a machine whose PyTorch finds no GPU."""
+    if module("torch").cuda.is_available():
+        unsuited("says nothing where there is a GPU")
+    assert not gpu_in_use()
+    memory = page_locked(100)
+    assert memory.shape == (100,)
+    assert memory.dtype == np.uint8
 
 
 # --- who works ---------------------------------------------------------------------------------------

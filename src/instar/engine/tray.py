@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.case import Input
+from instar.systems.system import gpu_in_use, page_locked
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -45,22 +46,27 @@ class Laid:
 
 class Copies:
     """Memory for copies, used again as soon as nobody has one of them any more: fresh memory costs five times as much
-    as the copying."""
+    as the copying. It is locked for the GPU from when the system uses one: from other memory, sending costs as much as
+    predicting."""
 
     MOST = 8
 
     def __init__(self) -> None:
         self._memory: list[Bytes] = []
+        self._for_gpu = False
 
     def room(self, size: int) -> Bytes:
         """Memory of that size, which nobody else uses."""
+        if not self._for_gpu and gpu_in_use():
+            self._for_gpu = True
+            self._memory.clear()
         for memory in self._memory:
             # three know it when nobody else does: the list, this loop and the call; whatever is a view of it, a tensor
             # too, keeps it
             if size <= memory.nbytes and sys.getrefcount(memory) == 3:
                 break
         else:
-            memory = np.empty(size, np.uint8)
+            memory = page_locked(size) if self._for_gpu else np.empty(size, np.uint8)
             self._memory.append(memory)
             del self._memory[: -self.MOST]
         return memory[:size]
@@ -89,12 +95,13 @@ class Tray:
         return Laid(small, tuple(places))
 
     def take(self, laid: Sequence[Laid], copies: Copies) -> list[Input]:
-        """Copies of inputs: a system may keep what it was given, and the tray is filled again. Their arrays follow on
-        each other, so that images of one size are one array."""
-        starts, end = [], 0
-        for size in (end - start for one in laid for start, end in one.places):
-            end += -end % min(64, size & -size or 1)  # where numbers of many bytes may lie
-            starts.append(end)
+        """Copies of inputs: a system may keep what it was given, and the tray is filled again. Arrays of one size lie
+        side by side, so that images of one size are one array."""
+        sizes = [end - start for one in laid for start, end in one.places]
+        starts, end = [0] * len(sizes), 0
+        for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+            size = sizes[place]
+            starts[place] = end = end + -end % min(64, size & -size or 1)  # where numbers of many bytes may lie
             end += size
         room, places = copies.room(end), iter(starts)
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -11,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from instar.case import Input
@@ -116,6 +119,24 @@ def on_device(inputs: Sequence[Input], device: str) -> list[Input]:
     placed = [sent(input) for input in inputs]
     make(placed)
     return placed
+
+
+def gpu_in_use() -> bool:
+    """Whether PyTorch has begun to use a GPU in this process. It is not imported for that."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return bool(getattr(cuda, "is_initialized", bool)())
+
+
+def page_locked(size: int) -> npt.NDArray[np.uint8]:
+    """Memory that PyTorch's GPU fetches by itself: what lies there is sent several times faster. It is ordinary memory
+    where the machine lets nobody lock so much."""
+    import torch
+
+    try:
+        memory: npt.NDArray[np.uint8] = torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
+    except RuntimeError:
+        return np.empty(size, np.uint8)
+    return memory
 
 
 def usable_device(device: str, name: str) -> str:
