@@ -18,7 +18,6 @@ from instar.engine.tray import Copies, Tray, new_tray
 from instar.outputs.poses import Poses
 from instar.scene import Scene
 from instar.store import KEY
-from instar.systems.alike import answers_by_shape
 from instar.systems.system import gpu_in_use, page_locked
 from tests.missing import module, unsuited
 from tests.toys import scene, steady, write_scenes
@@ -95,8 +94,8 @@ def test_a_batch_holds_inputs_of_several_cases(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("images", ["of one size", "of two sizes"])
 def test_images_of_one_size_are_one_array(images: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they lie where a predictor copied them to, if they lie side by side; the answers are those of a function of
-    one image."""
+    """As they lie where a predictor copied them to: nothing is copied again. The answers are those of a function of one
+    image."""
     monkeypatch.setenv("BATCHES", str(tmp_path / "batches"))
     rules = "gamma(0.5)" if images == "of one size" else "gamma(0.5) + mirror(h) + rescale(0.5)"
     photos = write_scenes(tmp_path / "photos", 12)
@@ -105,7 +104,7 @@ def test_images_of_one_size_are_one_array(images: str, tmp_path: Path, monkeypat
     assert sum(int(count) for count, _ in calls) == split.predictions().height
     if images == "of one size":
         assert max(int(count) for count, _ in calls) > 2
-        assert {copied for _, copied in calls} == {"False"}
+    assert {copied for _, copied in calls} == {"False"}
     whole = ran("tests.engine.test_split:as_they_lie", rules, photos, tmp_path / "2", workers=1, predictors=0)
     single = ran("tests.toys:steady", rules, photos, tmp_path / "3", workers=1)
     assert stored(split).equals(stored(whole))
@@ -167,21 +166,6 @@ def test_what_is_taken_from_a_tray_is_what_was_laid_on_it(sizes: list[tuple[int,
             assert isinstance(copy, instar.Image)
             np.testing.assert_array_equal(image.pixels, copy.pixels)
             assert not copy.pixels.flags.writeable
-    os.close(descriptor)
-
-
-def test_images_of_one_size_lie_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever lies between them: they are not copied again."""
-    sizes = [(64, 48), (40, 48), (64, 48), (64, 60), (40, 48), (64, 48)]
-    descriptor = new_tray()
-    tray = Tray(descriptor)
-    taken = tray.take([tray.lay(scene(number, size)) for number, size in enumerate(sizes)], Copies())
-    monkeypatch.setattr("numpy.stack", None)
-    answers = answers_by_shape(
-        lambda images, seeds: [image.copy() for image in images], [image.plain() for image in taken], [0] * len(sizes)
-    )
-    for number, (answer, size) in enumerate(zip(answers, sizes, strict=True)):
-        np.testing.assert_array_equal(answer, scene(number, size).pixels)
     os.close(descriptor)
 
 
