@@ -122,6 +122,29 @@ def test_a_useless_system_holds_no_policy(photos: Path, tmp_path: Path) -> None:
         assert words in failures(run, tmp_path, "cases = 0\n")["answers"]
 
 
+def test_a_run_whose_rates_say_little_holds_no_policy(photos: Path, tmp_path: Path) -> None:
+    """Shares taken for pixels, and answers that depend on what was asked before."""
+    before: list[np.ndarray] = []
+
+    def shares(pixels: np.ndarray) -> Detections:
+        found = rectangles(pixels)
+        return Detections.from_xyxy(found.boxes / 200, found.labels, found.scores)
+
+    def remembers(pixels: np.ndarray) -> Detections:
+        found = rectangles(pixels)
+        corners = found.boxes if not before else found.boxes + 0.2 * before[0].mean()
+        before[:] = [found.boxes]
+        return Detections.from_xyxy(corners, found.labels, found.scores)
+
+    rules = "identity + mirror(h) + gamma(0.4) + brightness(20, 1.2) + blur(2) + jpeg(20) + shift(0.1)"
+    for answer, words in ((shares, "look like shares of the image"), (remembers, "The system remembers")):
+        system = instar.declare(kind="detections", version="1")(answer)
+        run = instar.run(system, rules, photos, out=tmp_path / answer.__name__, workers=0)
+        assert words in failures(run, tmp_path, "cases = 0\n")["answers"]
+        with pytest.raises(PolicyError, match=f"holds no policy: .*{words}"):
+            new_policy(run)
+
+
 def test_failed_predictions_and_unread_inputs_are_held_against_the_run(photos: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     for path in photos.iterdir():

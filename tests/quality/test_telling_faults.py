@@ -107,13 +107,11 @@ FAULTS = {
         weak_poses(0.31),
         "poses",
         "No score reaches the confidence of 0.5, from which on something counts as found; the highest is 0.31. If the "
-        "scores of this system are that low, judge with confidence=0.15 and margin=0.07.",
+        "scores of this system are that low, judge with `--set confidence=0.15 --set margin=0.07`.",
         question="scores",
         checked="no score reaches the confidence of 0.5",
     ),
-    "poses with logits": Fault(
-        weak_poses(-1.5), "poses", "The scores lie between -1.5 and -1.5, and not between 0 and 1."
-    ),
+    "poses with logits": Fault(weak_poses(-1.5), "poses", "All scores are -1.5, and not between 0 and 1."),
     "people without landmarks": Fault(
         lambda pixels: Poses.from_array(np.full((1, 17, 2), np.nan), skeleton=_BONES, scores=[0.9]),
         "poses",
@@ -253,10 +251,27 @@ def test_scores_in_percent_are_told(tmp_path: Path) -> None:
             assert not words
             continue
         assert words == [
-            "The scores lie between 93 and 93, and not between 0 and 1. Rules count what scores at least 0.5 as found, "
+            "All scores are 93, and not between 0 and 1. Rules count what scores at least 0.5 as found, "
             "so that the rates say little. Change the adapter: divide percent by 100."
         ]
         assert words[0] in [finding.words for finding in findings(run)]
-        assert "Scores lie between 93 and 93" in check.words
+        assert "All scores are 93;" in check.words
         every = run.judge(confidence=0.0)
         assert not answers_words(run.answers(every), run.judged(every))  # by which all count, whatever their scores are
+
+
+def test_objects_that_are_found_twice_are_told(tmp_path: Path) -> None:
+    """No rule is broken where both images have two boxes on one thing; two things side by side are none found twice."""
+
+    def boxes(pixels: np.ndarray, apart: float) -> Detections:
+        x, y = _middle(pixels)
+        corners = [[x - 20 + by, y - 20, x + 20 + by, y + 20] for by in (0.0, apart)]
+        return Detections.from_xyxy(corners, ["sign", "sign"], [0.9, 0.8])
+
+    cases = [Case(str(number), input=Image(pixels)) for number, pixels in enumerate(IMAGES)]
+    for apart, told in ((1.0, True), (30.0, False)):
+        system = declare(kind="detections")(lambda pixels, apart=apart: boxes(pixels, apart))
+        dataset = Dataset("signs", "", lambda: iter(cases))
+        run = instar.run(system, "gamma(2)", dataset, out=tmp_path / str(apart), workers=0)
+        words = "8 of the 8 that were found in source images lie on another one of the same class"
+        assert any(words in finding.words for finding in findings(run)) is told

@@ -316,7 +316,7 @@ def scoring(of_tall: float, of_wide: float) -> System:
 def test_most_images_whose_subjects_would_not_count() -> None:
     """One image with a score of 0.58 must not hide that the two others would never be judged."""
     finding = checked(scoring(0.25, 0.58))["scores"]
-    assert finding.state == "warning" and "judge with confidence=0.1 and margin=0.05" in finding.message
+    assert finding.state == "warning" and "judge with `--set confidence=0.1 --set margin=0.05`" in finding.message
     assert finding.message.startswith("in 2 of 3 images, no score reaches the confidence of 0.5")
     assert "the highest there is 0.25" in finding.message, "0.58 is that of the third image, which counts"
 
@@ -338,11 +338,11 @@ def test_the_mean_of_best_scores_is_that_of_scores() -> None:
 
 def test_check_and_a_run_advise_the_same_of_the_same_images() -> None:
     """Round figures, from the best score of the images in which nothing counts."""
-    advice = "the highest there is 0.36. If the scores of this system are that low, judge with confidence=0.15 and "
+    advice = "the highest there is 0.36. If the scores of this system are that low, judge with `--set confidence=0.15 "
     judged = Judged(pairs=6, judged=2, nothing_found=4, not_applicable=0, failed=0, cases=3, empty=2)
     (of_run,) = answers_words(Answers(3, 2, False, 0.5, 0.36), judged)
     for words in (checked(scoring(0.36, 0.56))["scores"].message, of_run):
-        assert f"{advice}margin=0.08." in words
+        assert f"{advice}--set margin=0.08`." in words
 
 
 def test_classes_of_a_classifier_are_told_by_image() -> None:

@@ -11,6 +11,7 @@ import polars as pl
 
 from instar.engine import DEFAULT, SOURCE
 from instar.outputs import Output, output_kind
+from instar.outputs.marks import Mark, found_twice, often_twice
 from instar.outputs.output import UNPLACED
 from instar.outputs.shares import SMALLEST, gist, normalised
 from instar.store import of_cases
@@ -46,7 +47,8 @@ class Answers:
     pairs, those of relations that know near ties, `forgiven` are such: the judging's options forgive nearly any other
     answer there. `keeps`: a pair in which nothing is found on either side counts as kept. `unscaled`: the lowest and
     the highest score, where the judging asks for scores from 0 to 1 and these are none. `unplaced`: how many sources
-    were answered with something that is there and has no place.
+    were answered with something that is there and has no place. Of the `found` subjects or objects that were looked at,
+    `twice` lie on another one of the same class.
     """
 
     sources: int
@@ -62,6 +64,13 @@ class Answers:
     keeps: bool = False
     unscaled: tuple[float, float] | None = None
     unplaced: int = 0
+    found: int = 0
+    twice: int = 0
+
+    @property
+    def doubled(self) -> bool:
+        """Whether so much is found twice that nothing suppresses it."""
+        return often_twice(self.twice, self.found)
 
     @property
     def undecided(self) -> bool:
@@ -79,6 +88,8 @@ def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
     unplaced = dict(counts.select("source", "unplaced").iter_rows())
     silent = bool(total) and empty == total
     inputs, words = (0, None) if silent else _alike(run)
+    marks = _marks(run)
+    sure = [[mark for mark in some if mark.score >= (confidence or -np.inf)] for some in marks]
     return Answers(
         total.get(True, 0),
         empty.get(True, 0),
@@ -87,11 +98,13 @@ def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
         None if highest is None else float(highest),  # type: ignore[arg-type]
         inputs,
         words,
-        _normalised(run),
+        _normalised(marks),
         *_forgiven(run, judging),
         _keeps(run, judging),
         _unscaled(counts) if confidence else None,
         unplaced.get(True, 0),
+        sum(map(len, sure)),
+        sum(map(found_twice, sure)),
     )
 
 
@@ -219,17 +232,19 @@ def _same(run: Run, cases: pl.Series) -> tuple[int, str | None]:
     return rows.height, first.says() if first else None
 
 
-def _normalised(run: Run) -> bool:
-    """Whether what was found in the sources of some cases, of a size that tells, lies in shares of the frame."""
+def _marks(run: Run) -> list[list[Mark]]:
+    """What has a place in the sources of some cases, of a size that tells."""
     kind = output_kind(run.manifest.system.kind)
     if not kind.has_marks:
-        return False
+        return []
     fine = (pl.col("status") == "ok") & (pl.col("follow_up") == SOURCE)
     large = pl.min_horizontal("width", "height") >= SMALLEST
     rows = run.store.predictions(query=lambda every: every.filter(fine & large).select(*kind.columns).head(CASES))
-    places = [
-        mark.places
-        for row in run.store.whole(rows).iter_rows(named=True)
-        for mark in kind.from_row(row, run.manifest.header).marks()
-    ]
+    answers = (kind.from_row(row, run.manifest.header) for row in run.store.whole(rows).iter_rows(named=True))
+    return [[mark for mark in answer.marks() if np.isfinite(mark.places).any()] for answer in answers]
+
+
+def _normalised(marks: list[list[Mark]]) -> bool:
+    """Whether what was found lies in shares of the frame."""
+    places = [mark.places for some in marks for mark in some]
     return bool(places) and normalised(np.concatenate(places))

@@ -48,7 +48,12 @@ class Memory:
 
 
 def remembered(run: Run, judging: str = DEFAULT) -> Memory | None:
-    """The evidence that the system answers from its memory of the input before; None where nothing speaks for it.
+    """The evidence that the system answers from its memory of the input before; None where nothing speaks for it."""
+    return run.cached(("memory", judging), lambda: _tested(run, judging))
+
+
+def _tested(run: Run, judging: str) -> Memory | None:
+    """The test of a system's memory.
 
     Source and `identity` are the same input, asked at places that the seed drew. A system without memory cannot know
     them, so that whatever tells its two answers apart is independent of what was asked before each. The test compares

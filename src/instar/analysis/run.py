@@ -144,7 +144,8 @@ class Run:
 
         def make() -> Severities:
             if group is not None and group not in self.groups(judging):
-                raise unknown("landmark group of this run", group, self.groups(judging))
+                see = f"A judging may have others: `instar judge {self.folder} --set landmarks={group}`."
+                raise unknown("landmark group of this judging", group, self.groups(judging), see=see)
             if by == "case" and group is None:
                 matrix = kept_severities(self, judging)
             else:

@@ -70,7 +70,7 @@ def show(
 
         instar show runs/first --threshold 0.2
 
-        instar show runs/first --group left_hand
+        instar show runs/first --judging landmarks=hands --group left_hand
 
         instar show runs/first --table coverage --threshold 0.2
 

@@ -23,8 +23,7 @@ class JudgingOption:
     @property
     def text(self) -> str:
         """What it allows and what it is by default, in words."""
-        default = self.parameter.default
-        usual = "empty" if default in (None, "") else spell_value(default)
+        usual = spelled_choice(self.parameter.default)
         return f"{self.parameter.allowed}; by default {usual} ({', '.join(self.relations)})"
 
     def json(self) -> dict[str, object]:
@@ -37,6 +36,11 @@ class JudgingOption:
             "value": self.value,
             "help": parameter.help,
         }
+
+
+def spelled_choice(value: object) -> str:
+    """A value as it is set; "" where none is."""
+    return '""' if value in (None, "") else spell_value(value)
 
 
 def refuse_options(names: Iterable[str], options: Sequence[JudgingOption]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from instar.analysis import ANY, Run, Severities
+from instar.analysis import ANY, Run, Severities, remembered
 from instar.analysis.answers import idle
 from instar.analysis.comparison import Sides, cautious_counts, search_words, sides
 from instar.analysis.copies import copies
@@ -34,6 +34,7 @@ from instar.report.words import (
 )
 from instar.spelling import UnknownName, unknown
 from instar.stats import binomial_bounds, paired_bound, quantile_bounds, sequence_bounds, sequence_quantile_bounds
+from instar.systems.scores import scores_words
 
 
 def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check]:
@@ -75,6 +76,18 @@ def refuse_search(run: Run) -> None:
     """A search holds no policy, and is no baseline."""
     if why := search_words(run.manifest):
         raise PolicyError(f"{run.folder} is {why}; no policy is held against it: gate a run of the rules themselves")
+
+
+def meaningless(run: Run, judging: str) -> str | None:
+    """Why rates say little of the system, whatever they are; None where nothing speaks against them."""
+    answers = run.answers(judging)
+    if answers.unscaled is not None:
+        return f"{scores_words(*answers.unscaled)}; rules count by scores from 0 to 1."
+    if answers.normalised:
+        return "The coordinates look like shares of the image; rules take them for pixels."
+    if remembered(run, judging) is not None:
+        return "The system remembers: its answers depend on the inputs that it was asked about before, and so do rates."
+    return None
 
 
 def failed_predictions(run: Run, extent: Extent) -> tuple[dict[str, int], int]:
@@ -140,13 +153,11 @@ class _Gate:
 
     def _answers(self) -> Check:
         """A system that finds nothing, or says the same of every input, violates no rule and shows nothing; nor do
-        rates that count by scores which are none."""
+        rates of answers that are none."""
         why_idle = idle(self.run, self.policy.threshold, judging=self.policy.judging)
         answers = self.run.answers(self.policy.judging)
-        if answers.unscaled is not None:
-            low, high = answers.unscaled
-            scores = f"Scores lie between {low:.3g} and {high:.3g}; rules count by scores from 0 to 1."
-            return Check("answers", False, scores, 1)
+        if why_meaningless := meaningless(self.run, self.policy.judging):
+            return Check("answers", False, why_meaningless, 1)
         words = {
             None: "The answers differ from input to input.",
             "silent": "Nothing was found in any input: nothing shows that the system works.",

@@ -10,7 +10,7 @@ from instar.analysis.answers import Idle, idle
 from instar.analysis.copies import copies
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
-from instar.gate.checks import failed_predictions, refuse_search
+from instar.gate.checks import failed_predictions, meaningless, refuse_search
 from instar.gate.policy import PolicyError
 from instar.report.copies import copies_words
 from instar.stats import binomial_bounds
@@ -29,6 +29,8 @@ def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAU
     judged = run.judged(judging)
     if why := "silent" if not judged["judged"] else idle(run, threshold, judging=judging):
         raise PolicyError(f"{run.folder}: {_IDLE[why]}, so that it holds no policy; give a run that shows something")
+    if why_meaningless := meaningless(run, judging):
+        raise PolicyError(f"{run.folder} holds no policy: {why_meaningless} `instar show` says what to do.")
     blocks = []
     for row in table.iter_rows(named=True):
         if not row["judged"]:

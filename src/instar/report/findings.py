@@ -288,5 +288,5 @@ def _noise(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:
             threshold=next((limit for limit in own if limit > row["floor"]), None),
         )
         yield Finding(f"{words}{below if own and own[0] <= row['floor'] else ''}")
-    if memory := run.cached(("memory", judging), lambda: remembered(run, judging)):
+    if memory := remembered(run, judging):
         yield Finding(memory_words(memory), True)

@@ -13,12 +13,13 @@ from rich.text import Text
 from instar.analysis.limits import LimitPlan
 from instar.datasets import datasets
 from instar.engine import Estimate, JudgingOption, Outcome
+from instar.engine.options import spelled_choice
 from instar.numerics import Numerics, lines, rows
 from instar.relations import Relation, relations
 from instar.report.panels import TaskTables
 from instar.report.tables import show_tables
 from instar.report.words import count_of, duration, listed, of_total, percent, statuses_text, violated_from
-from instar.spelling import REQUIRED, Parameter, spell_value
+from instar.spelling import REQUIRED, Parameter
 from instar.suites import suites
 from instar.systems import models, systems
 from instar.systems.check import Finding
@@ -124,13 +125,9 @@ def show_entries(console: Console, entries: Sequence[Entry]) -> None:
 
 def described_parameter(parameter: Parameter) -> str:
     """What a parameter allows, its default, and what it means."""
-    usual = "" if parameter.default is REQUIRED else f", {_spelled(parameter.default)} by default"
+    usual = "" if parameter.default is REQUIRED else f", {spelled_choice(parameter.default)} by default"
     text = f"{parameter.allowed}{usual}"
     return f"{text}; {parameter.help}" if parameter.help else text
-
-
-def _spelled(value: object) -> str:
-    return "empty" if value in (None, "") else spell_value(value)
 
 
 def entry_grid(longest: int = 0) -> Table:
@@ -149,7 +146,7 @@ def show_options(console: Console, options: Sequence[JudgingOption]) -> None:
     table = entry_grid()
     for option in options:
         table.add_row(
-            Text(f"{option.parameter.name}={_spelled(option.value)}", style="bold"),
+            Text(f"{option.parameter.name}={spelled_choice(option.value)}", style="bold"),
             Text(f"{option.text}; {option.parameter.help}" if option.parameter.help else option.text),
         )
     console.print(table)

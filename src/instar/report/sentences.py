@@ -187,6 +187,12 @@ def answers_words(answers: Answers, judged: Judged) -> list[str]:
             "The coordinates lie about between 0 and 1, in images of many pixels: they look like shares of the image, "
             "and rules take them for pixels, so that the rates say little. `instar check` says what to change."
         )
+    if answers.doubled:
+        words.append(
+            f"{answers.twice:,} of the {answers.found:,} that were found in source images lie on another one of the "
+            "same class: objects are found twice, which breaks no rule as long as it stays so. Switch on non-maximum "
+            "suppression (NMS), or lower its overlap."
+        )
     if answers.alike:
         answer = f": {answers.words}" if answers.words else ""
         words.append(
@@ -245,6 +251,11 @@ def noise_words(noise: Row, unit: str, relation: str | None = None, *, threshold
     """How far answers to the unchanged input differ, where they do; by which relation, where there are several."""
     cases = f"{of_total(noise['noisy'], noise['judged'], 'case')}{f', judged by {relation}' if relation else ''}"
     floor = measured(noise["floor"], unit, threshold)
+    most = (
+        "In more than one of 20 cases one of the two finds something where the other finds nothing (∞)."
+        if math.isinf(noise["floor"])
+        else f"In 95{SPACE}% of the cases the severity between the two answers is at most {floor}."
+    )
     if _is_sampled(noise):
         return (
             "The system's answers to one input vary by chance, as it says of itself. It was "
@@ -253,7 +264,7 @@ def noise_words(noise: Row, unit: str, relation: str | None = None, *, threshold
         )
     return (
         f"The system has noise of its own: {_answered_again(noise).lower()}, it gave answers that stray from each "
-        f"other in {cases}. In 95{SPACE}% of the cases the severity between the two answers is at most {floor}."
+        f"other in {cases}. {most}"
     )
 
 

@@ -9,13 +9,14 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from instar.analysis import Run
+from instar.analysis import Run, remembered
 from instar.analysis.comparison import LEVEL, Sides, differences, family_differences, flips, sides, target_differences
 from instar.engine import DEFAULT
 from instar.report.cells import cell_html
 from instar.report.compared import FEW, run_notes, severities_words
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
+from instar.report.sentences import memory_words
 from instar.report.words import (
     INTERVAL_AND_P,
     SPACE,
@@ -92,6 +93,10 @@ def verdict(
     runs = zip(names, (first, second), judgings, (pair.first, pair.second), strict=True)
     answers = {name: (run.answers(judging), side) for name, run, judging, side in runs}
     notes = {name: f"{name}: {' '.join(sentences)}" for name, own in answers.items() if (sentences := run_notes(*own))}
+    memories = zip(names, (first, second), judgings, strict=True)
+    for name, memory in [(name, remembered(run, judging)) for name, run, judging in memories]:
+        if memory is not None:
+            notes[name] = f"{notes.get(name, f'{name}:')} {memory_words(memory)}"
     idle = [notes.pop(name) for name, (own, _) in answers.items() if own.silent or own.alike]
     changed = flips(pair)
     changed = changed.with_columns(threshold=changed["rule"].replace_strict(pair.thresholds, return_dtype=pl.Float64))

@@ -16,7 +16,7 @@ def weak_words(highest: float, confidence: float, where: str = "") -> str:
     if float(shown) >= confidence:  # what does not reach it must not read as if it did
         shown = f"{math.floor(1000 * highest) / 1000:g}"
     advice = (
-        f"If the scores of this system are that low, judge with {advised_options(highest)}"
+        f"If the scores of this system are that low, judge with `{advised_options(highest)}`"
         if highest > 0
         else "They look like logits: pass them through a sigmoid"
     )
@@ -39,10 +39,20 @@ def advised_scale(low: float, high: float) -> str:
     return fix
 
 
+def scores_words(low: float, high: float) -> str:
+    """Where scores lie.
+
+    >>> scores_words(1, 94.1), scores_words(87, 87)
+    ('The scores lie between 1 and 94.1', 'All scores are 87')
+    """
+    least, most = f"{low:.3g}", f"{high:.3g}"
+    return f"All scores are {most}" if least == most else f"The scores lie between {least} and {most}"
+
+
 def unscaled_words(low: float, high: float, confidence: float) -> str:
     """That scores are none from 0 to 1, which rules take them for, and what to do about it."""
     return (
-        f"The scores lie between {low:.3g} and {high:.3g}, and not between 0 and 1. Rules count what scores at least "
+        f"{scores_words(low, high)}, and not between 0 and 1. Rules count what scores at least "
         f"{confidence:g} as found, so that the rates say little. Change the adapter: {advised_scale(low, high)}."
     )
 
@@ -54,10 +64,10 @@ def advised_options(score: float) -> str:
     0.1, 0.15 or 0.2: the confidence down, so that the answers still count, and the margin up, so that scores which
     wobble accuse nobody.
 
-    >>> advised_options(0.495), advised_options(0.36), advised_options(0.02)
-    ('confidence=0.2 and margin=0.1', 'confidence=0.15 and margin=0.08', 'confidence=0.01 and margin=0.004')
+    >>> advised_options(0.495), advised_options(0.36)
+    ('--set confidence=0.2 --set margin=0.1', '--set confidence=0.15 --set margin=0.08')
     """
-    return f"confidence={_rounded(score / 2, math.floor):g} and margin={_rounded(score / 5, math.ceil):g}"
+    return f"--set confidence={_rounded(score / 2, math.floor):g} --set margin={_rounded(score / 5, math.ceil):g}"
 
 
 def _rounded(value: float, whole: Callable[[float], int]) -> float:

@@ -8,14 +8,9 @@ from collections import Counter
 import numpy as np
 
 from instar.outputs.labels import Labels
-from instar.outputs.marks import Mark
+from instar.outputs.marks import found_twice, often_twice
 from instar.systems.check.examination import SURE, Examination, Skip, State
-from instar.warp import boxes_iou
 
-MOST_MARKS = 1000
-"""Of one answer, each compared with each."""
-TWICE = 0.8
-"""Boxes of one class that overlap by more are one object, found twice."""
 NO_CLASS = ("background", "__background__", "bg", "n/a", "")
 """What lists of names have in places that no object has: first of all, and for COCO's numbers that were never used."""
 _NUMBER = re.compile(r"(?:(?:class|id|label)[ _-]*)?\d+")
@@ -35,7 +30,7 @@ def extent(examined: Examination) -> tuple[State, str]:
     """Landmarks in one place, and zeros that stand for nothing."""
     examined.need_places()
     marks = [mark for _, answer in examined.with_marks for mark in answer.marks()]
-    spread = [_spread(mark) for mark in marks if np.isfinite(mark.places[:, 0]).sum() > 1]
+    spread = [mark.spread for mark in marks if np.isfinite(mark.places[:, 0]).sum() > 1]
     if spread and np.mean(np.array(spread) < 1e-3) > 0.5:
         what = "boxes have no area" if examined.boxes else "all landmarks of a subject lie in one place"
         return "problem", (
@@ -56,45 +51,22 @@ def extent(examined: Examination) -> tuple[State, str]:
     return "ok", "what is found has an extent, and nothing lies at (0, 0)"
 
 
-def _spread(mark: Mark) -> float:
-    """How far the places of a mark are apart; a box without width or height has none."""
-    sides = np.nanmax(mark.places, axis=0) - np.nanmin(mark.places, axis=0)
-    return float(sides.min() if len(mark.places) == 2 else sides.max())
-
-
 def doubled(examined: Examination) -> tuple[State, str]:
     """The same thing found twice."""
     examined.need_pixels()
     twice = every = 0
     for _, answer in examined.with_marks:
-        marks = examined.sure_marks(answer)[:MOST_MARKS]
+        marks = [mark for mark in examined.sure_marks(answer) if np.isfinite(mark.places).any()]
         every += len(marks)
-        boxes = np.array([_box(mark) for mark in marks]).reshape(-1, 4)
-        same = np.array([[one.label == other.label for other in marks] for one in marks], bool).reshape(len(marks), -1)
-        near = (boxes_iou(boxes, boxes) > TWICE) & same
-        for i, j in zip(*np.nonzero(np.triu(near, 1)), strict=True):
-            near[i, j] = near[j, i] = _alike(marks[i], marks[j])
-        twice += int((near.sum(1) > 1).sum())
+        twice += found_twice(marks)
     if not every:
         raise Skip("nothing was found in any image")
-    if twice > 2 and twice > 0.25 * every:
+    if often_twice(twice, every):
         return "warning", (
             f"{twice} of {every} that were found lie on another one of the same class: objects are found twice. Switch "
             "on non-maximum suppression (NMS), or lower its overlap"
         )
     return "ok", "nothing is found twice" if not twice else f"{twice} of {every} lie on another one of the same class"
-
-
-def _box(mark: Mark) -> list[float]:
-    return [*np.nanmin(mark.places, axis=0).tolist(), *np.nanmax(mark.places, axis=0).tolist()]
-
-
-def _alike(one: Mark, other: Mark) -> bool:
-    """Whether two subjects are one: their landmarks, too, are hardly apart."""
-    if len(one.places) == 2:
-        return True
-    apart = np.linalg.norm(one.places - other.places, axis=1)
-    return bool(np.isfinite(apart).any() and np.nanmedian(apart) < 0.1 * max(_spread(one), 1.0))
 
 
 def classes(examined: Examination) -> tuple[State, str]:
@@ -132,7 +104,7 @@ def _upright(examined: Examination, label: str) -> str:
     A bicycle is wider than high unless it is seen from the front, and a toothbrush is thinner than anybody.
     """
     forms = [
-        [(mark.label, x1 - x0, y1 - y0) for mark in examined.sure_marks(answer) for x0, y0, x1, y1 in [_box(mark)]]
+        [(mark.label, x1 - x0, y1 - y0) for mark in examined.sure_marks(answer) for x0, y0, x1, y1 in [mark.box]]
         for _, answer in examined.with_marks
     ]
     upright = [[name for name, width, height in each if width < height < THIN * width] for each in forms]
