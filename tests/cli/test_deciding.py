@@ -102,13 +102,32 @@ def test_a_gate_that_should_fail_fails_and_one_that_should_pass_passes(
     assert "mirror" in {one["name"] for one in values["checks"] if not one["passed"]}
 
 
+def test_runs_are_told_apart_by_their_judgings(typed: Type, versions: tuple[Path, Path]) -> None:
+    typed("judge", versions[0], "--set", "confidence=0.95")
+    words = typed("compare", *[versions[0]] * 2, "--judging", "default", "--judging", "confidence=0.95").words
+    assert "judged by confidence=0.95 against" in words
+
+
+def test_a_comparison_in_which_nothing_was_judged_ends_with_3(
+    typed: Type, versions: tuple[Path, Path], tmp_path: Path
+) -> None:
+    def silent(pixels: np.ndarray) -> instar.Detections:
+        return instar.Detections.from_xyxy(np.empty((0, 4)), [])
+
+    with pytest.warns(UserWarning, match="nothing can be told"):
+        instar.run(silent, "gamma(0.9)", versions[0].parent / "photos", out=tmp_path / "silent", workers=0)
+    compared = typed("compare", versions[0], tmp_path / "silent")
+    assert "No case was judged in both." in compared.words and "too few" not in compared.words
+    assert compared.code == (3 if "no pair was judged in both" in compared.words else 0)
+
+
 LIMITS = '[[limit]]\nof = "mirror"\nrate = 0.3\n[[limit]]\nof = "gamma"\nrate = 0.2\n'
 
 
 def test_a_gate_makes_its_run_until_the_policy_is_decided(typed: Type, tmp_path: Path) -> None:
     """A clear failure, and a clear pass, take a part of the predictions; the exit code is that of any gate."""
     photos, policy = write_scenes(tmp_path / "photos", 60), tmp_path / "instar.toml"
-    policy.write_text(LIMITS)
+    policy.write_text(LIMITS.replace("0.2", "0.15"))
 
     def gated(name: str, system: str, *more: str) -> Typed:
         return typed(
@@ -121,6 +140,10 @@ def test_a_gate_makes_its_run_until_the_policy_is_decided(typed: Type, tmp_path:
     assert "A limit is sure to fail after 25 of 60 cases; of the others no more was asked." in failed.words
     assert "105 of 180 predictions (58 %) were not needed." in failed.words
     assert "FAILS 25 of 25 cases violate mirror" in failed.words
+    assert "open Not decided, because asking stopped at a limit that is sure to fail: 0 of 25 cases violate gamma" in (
+        failed.words
+    )
+    assert "1 of 6 checks fails; 1 is not decided." in failed.words
     passed = json.loads(gated("good", "tests.toys:rectangles", "--json").stdout)
     assert passed["passed"]
     assert passed["until"].startswith("Enough is known of 2 of 2 limits")

@@ -14,7 +14,9 @@ import instar.api
 from instar import Detections
 from instar.gate import PolicyError, checked, junit, markdown, new_policy, read_policy, sarif
 from instar.gate.formats import WorstPair
+from instar.image import read_image
 from instar.report.findings import findings
+from instar.report.verdict import verdict
 from instar.report.words import SPACE
 from instar.stats import binomial_bounds
 from tests.missing import module
@@ -115,6 +117,51 @@ def test_a_run_does_not_pass_as_no_worse_by_finding_less(
     )
 
 
+def test_a_run_that_finds_less_is_said_to_and_does_not_pass(
+    runs: dict[str, instar.Run], photos: Path, tmp_path: Path
+) -> None:
+    """One box of each image is left: fewer can break a rule."""
+
+    def largest(pixels: np.ndarray) -> Detections:
+        found = rectangles(pixels)
+        area = np.prod(found.boxes[:, 2:] - found.boxes[:, :2], 1)
+        kept = np.argsort(-area)[:1]
+        return Detections.from_xyxy(found.boxes[kept], [found.labels[one] for one in kept], found.scores[kept])
+
+    run = instar.run(largest, "mirror(h)+gamma(0.9)", photos, out=tmp_path / "largest", workers=0)
+    policy = '[[no_worse]]\nof = "any rule"\nmargin = 0.3\n'
+    failed = failures(run, tmp_path, policy, runs["right"])
+    assert list(failed) == ["found, against the baseline"]
+    many = sum(len(rectangles(read_image(path).pixels)) for path in photos.iterdir())
+    assert f"The run finds {CASES} in the unchanged inputs of {CASES} cases, the baseline {many}: " in str(failed)
+    assert failures(run, tmp_path, f"found = 0.2\n{policy}", runs["right"]) == {}
+    one = verdict(runs["right"], run, ("right", "largest"))
+    assert any(words.startswith(f"largest finds {CASES} in the unchanged inputs") for words in one.words)
+    same = verdict(runs["right"], runs["forgetful"], ("right", "forgetful"))
+    assert not any("in the unchanged inputs" in words for words in same.words)
+
+
+def test_rules_and_cases_that_only_one_run_has_are_said(
+    runs: dict[str, instar.Run], photos: Path, tmp_path: Path
+) -> None:
+    run = instar.run("tests.toys:rectangles", "mirror(h)+blur(1)", photos, out=tmp_path / "few", workers=0, limit=5)
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[[no_worse]]\nof = "mirror"\nmargin = 0.9\n')
+    for first, second in ((run, runs["right"]), (runs["right"], run)):
+        checks = checked(second, read_policy(policy), first)
+        (words,) = [one.words for one in checks if one.name == "mirror against the baseline"]
+        larger, smaller = ("the run", "the baseline") if first is run else ("the baseline", "the run")
+        assert words.endswith(" which no difference counts.")
+        assert f"Only {larger} has 1 rule and {CASES - 5} cases, which no difference counts." in words
+        assert f"Only {smaller} has 1 rule, which no difference counts." in words
+
+
+def test_a_policy_that_says_nothing_is_none(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("# later\n")
+    with pytest.raises(PolicyError, match="says nothing that a run must hold"):
+        read_policy(tmp_path / "policy.toml")
+
+
 def test_a_useless_system_holds_no_policy(photos: Path, tmp_path: Path) -> None:
     for system, words in ((silent, "Nothing was found in any input"), (constant, "have the same answer")):
         with pytest.warns(instar.api.NothingTold):
@@ -151,7 +198,7 @@ def test_failed_predictions_and_unread_inputs_are_held_against_the_run(photos: P
         (tmp_path / "photos" / path.name).write_bytes(path.read_bytes())
     (tmp_path / "photos" / "torn.png").write_bytes(b"no image")
     run = instar.run(broken, "gamma(1.1)", tmp_path / "photos", out=tmp_path / "run", workers=0)
-    failed = failures(run, tmp_path, "")
+    failed = failures(run, tmp_path, "cases = 1\n")
     assert "at most 0 % may." in failed["failed"]
     share = 1 - run.predictions()["status"].eq("ok").sum() / (2 * (CASES + 1))
     assert f"({100 * share:.0f} %)" in failed["failed"]
@@ -160,7 +207,7 @@ def test_failed_predictions_and_unread_inputs_are_held_against_the_run(photos: P
 
 def test_a_shard_or_an_unfinished_run_does_not_pass(photos: Path, tmp_path: Path) -> None:
     part = instar.run("tests.toys:rectangles", "gamma(0.9)", photos, out=tmp_path / "run", workers=0, shard="1/2")
-    assert "Only some shards" in failures(part, tmp_path, "")["finished"]
+    assert "Only some shards" in failures(part, tmp_path, "cases = 1\n")["finished"]
 
 
 @pytest.mark.parametrize(

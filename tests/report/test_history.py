@@ -117,7 +117,7 @@ def test_other_rules_other_inputs_and_unfinished_runs_are_said(
     dated(elsewhere, 5)
     later = dated(instar.run(FORGETFUL, RULES, photos, out=tmp_path / "later", workers=0), 6)
     one = history([*versions, narrow, elsewhere.folder, later])
-    assert "It has 1 rule fewer than version 3." in notes_of(one, 3)
+    assert "Only version 3 has 1 rule and 12 cases, which no difference counts." in notes_of(one, 3)
     assert one.versions[3].rate("gamma") is None
     assert "It is unfinished: 15 of 99 predictions are there." in notes_of(one, 4)
     assert "each with another input" in notes_of(one, 4)

@@ -108,6 +108,18 @@ def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
     )
 
 
+def found_in_sources(run: Run, judging: str = DEFAULT) -> pl.DataFrame | None:
+    """How many subjects or objects count as found in the unchanged input of each case; None of a kind without any."""
+    kind = output_kind(run.manifest.system.kind)
+    if not kind.has_marks or "scores" not in kind.columns:
+        return None
+    confidence = _confidence(run, judging)
+    counts = pl.element() >= (-np.inf if confidence is None else confidence)
+    sources = (pl.col("status") == "ok") & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
+    found = pl.col("scores").list.eval(counts).list.sum().fill_null(0).cast(pl.Int64)
+    return run.store.predictions(query=lambda rows: rows.filter(sources).select("case", found=found))
+
+
 def output_of(run: Run, case: str, follow_up: str, draw: int, repeat: int) -> Output:
     """The stored answer to one input; LookupError, with the reason, where there is none."""
     name = SOURCE if follow_up == SOURCE else named_transformation(follow_up).id

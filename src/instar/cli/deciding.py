@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from instar.cli.options import All, DatasetFolder, Group, Json, Judging, Level, RunArgument, Threshold
 from instar.cli.printing import Display, new_console, print_json
+from instar.cli.running import ALL_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,6 +75,8 @@ def compare(
     judgings = _one_for_each(judging or ["default"], runs)
     opened = [open_run(folder) for folder in runs]
     names = run_names(opened)
+    if len(set(judgings)) > 1:
+        names = [f"{name} judged by {one}" for name, one in zip(names, judgings, strict=True)]
     verdicts = [
         verdict(
             opened[0],
@@ -95,6 +98,8 @@ def compare(
         if number:
             console.print()
         show_verdict(console, one, most=None if every else 30, shown_flips=flips)
+    if not any(one.rules["cases"].sum() for one in verdicts):
+        raise typer.Exit(ALL_FAILED)
 
 
 def _one_for_each(judgings: list[str], runs: Sequence[Path]) -> list[str]:
@@ -213,6 +218,7 @@ def gate(
     from instar.api import open_run
     from instar.files import place_file
     from instar.gate import checked, junit, markdown, read_policy, sarif
+    from instar.gate.check import told_open
 
     if init:
         return _init(open_run(run), policy)
@@ -226,6 +232,8 @@ def gate(
         opened, words = _asked_until(run, policy, until, workers, quiet=as_json)
     assert opened is not None
     checks = checked(opened, limits, earlier)
+    if until is not None:
+        checks = told_open(checks)
     if junit_file is not None:
         place_file(junit_file, junit(checks, str(run)).encode())
     if sarif_file is not None:
@@ -281,22 +289,19 @@ def _asked_until(
 
 def _show_checks(checks: Sequence[Check], until: str) -> None:
     """What fails first, each with its reason."""
+    from instar.gate.check import count_words
     from instar.report.console import show_sentence
-    from instar.report.words import of_total
 
     console = new_console()
     if until:
         show_sentence(console, until)
     failed = [one for one in checks if not one.passed]
-    for one in [*failed, *(one for one in checks if one.passed)]:
-        mark, style = ("holds", "green") if one.passed else ("FAILS", "bold red")
+    marks = {"fails": ("FAILS", "bold red"), "open": ("open ", "bold yellow"), "holds": ("holds", "green")}
+    for one in sorted(checks, key=lambda one: list(marks).index(one.state)):
+        mark, style = marks[one.state]
         # a log of a build server has one line for each
         console.print(f"[{style}]{mark}[/]  {escape(one.words)}", highlight=False, soft_wrap=not console.is_terminal)
-    console.print(
-        f"[bold red]{of_total(len(failed), len(checks), 'check')} {'fails' if len(failed) == 1 else 'fail'}.[/]"
-        if failed
-        else f"[bold green]All {len(checks)} checks hold.[/]"
-    )
+    console.print(f"[bold {'red' if failed else 'green'}]{count_words(checks)}[/]")
 
 
 def _worst_pairs(
@@ -308,7 +313,7 @@ def _worst_pairs(
     from instar.report.rebuild import CannotDraw, load_pair
     from instar.report.words import severity_words
 
-    rules = {rule for one in checks if not one.passed for rule in one.rules}
+    rules = {rule for one in checks if one.state == "fails" for rule in one.rules}
     worst = run.worst(100, threshold=policy.threshold, judging=policy.judging).to_dicts()
     known = {row["rule"]: row for row in run.rules(policy.judging).to_dicts()}
     chosen = [row for row in worst if row["rule"] in rules and row["violated"]][:SHOWN_PAIRS]

@@ -21,6 +21,7 @@ from instar.gate.check import Check
 from instar.gate.graphs import graph_check
 from instar.gate.measures import measured_check
 from instar.gate.policy import EACH_FAMILY, EACH_RULE, FAILED_AS, UNJUDGED, Limit, NoWorse, Policy, PolicyError
+from instar.report.compared import found_in_both, unshared_words
 from instar.report.copies import copies_words
 from instar.report.words import (
     beside_limit,
@@ -59,8 +60,11 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
     if baseline is not None and policy.no_worse:
         judgings = policy.judging, policy.judging
         pair = sides(baseline, run, judgings=judgings, threshold=policy.threshold)
+        apart = "".join(f" {one}" for one in unshared_words(baseline, run, ("the baseline", "the run")))
         for each in policy.no_worse:
-            checks += [gate.no_worse(one, rules, pair) for one, rules in gate.named(each)]
+            held = [gate.no_worse(one, rules, pair) for one, rules in gate.named(each)]
+            checks += [replace(one, words=f"{one.words}{apart}") for one in held]
+        checks += gate.found(baseline)
     return list(_told_apart([*checks, *(graph_check(graph, policy) for graph in policy.graphs)]))
 
 
@@ -158,13 +162,31 @@ class _Gate:
         answers = self.run.answers(self.policy.judging)
         if why_meaningless := meaningless(self.run, self.policy.judging):
             return Check("answers", False, why_meaningless, 1)
+        same = f"All {answers.alike:,} inputs that were compared have the same answer, and yet rules are violated."
         words = {
-            None: "The answers differ from input to input.",
+            None: same if answers.alike else "The answers differ from input to input.",
             "silent": "Nothing was found in any input: nothing shows that the system works.",
             "alike": f"{answers.alike} inputs have the same answer: nothing shows that the system looks at them.",
             "undecided": "Most pairs are near ties, which the judging forgives: nothing shows that the system decides.",
         }
         return Check("answers", why_idle is None, words[why_idle], 1)
+
+    def found(self, baseline: Run) -> list[Check]:
+        """A system that finds less has less that can break a rule, and is no better for it."""
+        policy = self.policy
+        counts = found_in_both(baseline, self.run, (policy.judging, policy.judging))
+        before = 0 if counts is None else int(counts["first"].sum())
+        if counts is None or not before:
+            return []
+        now = int(counts["second"].sum())
+        shown, least = beside_limit(now / before, policy.found)
+        words = (
+            f"The run finds {now:,} in the unchanged inputs of {count_of(counts.height, 'case')}, the baseline "
+            f"{before:,}: {shown} of that; at least {least} must be."
+        )
+        line = policy.lines.get("found", policy.no_worse[0].line)
+        name = "found, against the baseline"
+        return [Check(name, now >= policy.found * before, words, line, figure=now / before, allowed=policy.found)]
 
     def _failed(self) -> Iterator[Check]:
         """The predictions that failed: statuses with a limit of their own, then all others."""
@@ -250,6 +272,7 @@ class _Gate:
             figure,
             bound,
             limit.rate,
+            certain=limit.sure != "upper" or low > limit.rate,
         )
 
     def _confidence(self, matrix: Severities) -> float:
@@ -283,6 +306,7 @@ class _Gate:
             figure,
             bound,
             limit.severity,
+            certain=limit.sure != "upper" or low > limit.severity,
         )
 
     def _over_cases(self, limit: Limit, rule: str) -> Check:

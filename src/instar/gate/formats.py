@@ -12,21 +12,23 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from instar import __version__
-from instar.gate.check import Check
-from instar.report.words import of_total, one_line, visible
+from instar.gate.check import Check, count_words
+from instar.report.words import one_line, visible
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
 def junit(checks: Sequence[Check], name: str) -> str:
     """A test suite with one test case for each check, with all that readers of this format ask for."""
-    failures = str(sum(not one.passed for one in checks))
-    counts = {"tests": str(len(checks)), "failures": failures, "errors": "0", "skipped": "0", "time": "0"}
+    failures, skipped = (str(sum(one.state == state for one in checks)) for state in ("fails", "open"))
+    counts = {"tests": str(len(checks)), "failures": failures, "errors": "0", "skipped": skipped, "time": "0"}
     made = {"timestamp": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}", "hostname": platform.node() or "localhost"}
     suite = ElementTree.Element("testsuite", {"name": visible(name), **counts, **made})
     for one in checks:
         case = ElementTree.SubElement(suite, "testcase", classname="instar.gate", name=visible(one.name), time="0")
-        if not one.passed:
+        if one.state == "open":
+            ElementTree.SubElement(case, "skipped", message=visible(one.words))
+        if one.state == "fails":
             ElementTree.SubElement(case, "failure", message=visible(one.words), type="policy").text = visible(one.words)
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
@@ -50,7 +52,7 @@ def sarif(checks: Sequence[Check], policy: str) -> str:
             ],
         }
         for one in checks
-        if not one.passed
+        if one.state == "fails"
     ]
     driver = {"name": "Instar", "version": __version__, "rules": rules}
     log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
@@ -79,16 +81,13 @@ class WorstPair:
 
 def markdown(checks: Sequence[Check], title: str, pairs: Sequence[WorstPair] = ()) -> str:
     """A summary for a pull request."""
-    failed = [one for one in checks if not one.passed]
-    verb = "fails" if len(failed) == 1 else "fail"
+    holds = all(one.passed for one in checks)
     verdict = (
-        f"**It does not hold: {of_total(len(failed), len(checks), 'check')} {verb}.**"
-        if failed
-        else f"**It holds: all {len(checks)} checks pass.**"
+        f"**It holds: all {len(checks)} checks pass.**" if holds else f"**It does not hold: {count_words(checks)}**"
     )
     lines = [f"## {_cell(title)}", "", verdict, "", "| | check | reason |", "|---|---|---|"]
-    order = sorted(checks, key=lambda one: one.passed)
-    lines += [f"| {'✅' if one.passed else '❌'} | {_cell(one.name)} | {_cell(one.words)} |" for one in order]
+    order = sorted(checks, key=lambda one: list(_SIGNS).index(one.state))
+    lines += [f"| {_SIGNS[one.state]} | {_cell(one.name)} | {_cell(one.words)} |" for one in order]
     if pairs:
         lines += ["", "### The worst pairs", "", "| case | rule | severity | |", "|---|---|---|---|"]
         lines += [
@@ -97,6 +96,9 @@ def markdown(checks: Sequence[Check], title: str, pairs: Sequence[WorstPair] = (
             for one in pairs
         ]
     return "\n".join(lines) + "\n"
+
+
+_SIGNS = {"fails": "❌", "open": "❔", "holds": "✅"}
 
 
 def _cell(text: str) -> str:

@@ -98,7 +98,8 @@ class Policy:
 
     `cases` is the least number of judged cases, `failed` the highest share of predictions that failed and `failures`
     those of single statuses, which `failed` then leaves to them. `unjudged` has the highest shares of pairs without a
-    severity, by why. `confidence` is that of every bound, on its own side.
+    severity, by why. `found` is the least share, of what a baseline found in the unchanged inputs, that the run finds.
+    `confidence` is that of every bound, on its own side.
     """
 
     path: str = ""
@@ -109,6 +110,7 @@ class Policy:
     failed: float = 0.0
     failures: Mapping[str, float] = field(default_factory=dict)
     unjudged: Mapping[str, float] = field(default_factory=dict)
+    found: float = 0.9
     limits: tuple[Limit, ...] = ()
     no_worse: tuple[NoWorse, ...] = ()
     graphs: tuple[Graph, ...] = ()
@@ -125,6 +127,7 @@ _TOP: Mapping[str, _Range] = {
     "failed": _SHARE,
     **dict.fromkeys(FAILED_AS, _SHARE),
     **dict.fromkeys(UNJUDGED, _SHARE),
+    "found": _SHARE,
 }
 _LIMIT: Mapping[str, _Range] = {
     "of": (str, None, None),
@@ -167,6 +170,8 @@ def read_policy(path: Path) -> Policy:
     reader.check(top, _TOP, "", "the policy", also=[f"[[{name}]]" for name in _TABLES])
     failures = {name: top.pop(name) for name in FAILED_AS if name in top}
     unjudged = {name: top.pop(name) for name in UNJUDGED if name in top}
+    if not content:
+        raise PolicyError(f"{path} says nothing that a run must hold; `instar gate RUN --init` writes a policy to edit")
     limits = tuple(
         reader.limit(each, f"limit.{number}.") for number, each in enumerate(reader.tables(content, "limit"))
     )

@@ -9,12 +9,15 @@ from math import isfinite
 
 import polars as pl
 
-from instar.analysis import Answers, Run, Severities, curve, judged_pairs
+from instar.analysis import Answers, Run, Severities, curve, judged_pairs, remembered
+from instar.analysis.answers import found_in_sources
 from instar.analysis.comparison import LEVEL, aligned, corrected, rule_counts, severity_signs
 from instar.engine import DEFAULT
+from instar.engine.extent import Extent
 from instar.report.section import Section, rates_per_threshold, start_of
-from instar.report.sentences import answers_words, unjudged_words
+from instar.report.sentences import answers_words, memory_words, unjudged_words
 from instar.report.words import count_of, distinct_names, listed, of_total, p_words, severity_text
+from instar.stats import mcnemar
 from instar.store import Row, Schema
 
 
@@ -180,6 +183,64 @@ def compared_severities(runs: Sequence[Run], judging: str = DEFAULT) -> list[str
         for name, other in zip(names[1:], others, strict=True)
     )
     return list(filter(None, words))
+
+
+def own_notes(run: Run, judging: str, severities: Severities) -> list[str]:
+    """What else to know of a run whose rates stand beside those of another one: what is missing of it, what its answers
+    leave to be judged, and that it remembers."""
+    extent = Extent.of(run.store)
+    notes = run_notes(run.answers(judging), severities)
+    if extent.missing and run.manifest.until is None:
+        notes.insert(0, f"It is unfinished: {of_total(extent.done, extent.planned, 'prediction')} are there.")
+    if extent.absent:
+        notes.insert(0, f"It was merged without {count_of(len(extent.absent), 'shard')}.")
+    if memory := remembered(run, judging):
+        notes.append(memory_words(memory))
+    return notes
+
+
+def unshared_words(first: Run, second: Run, names: tuple[str, str]) -> list[str]:
+    """Rules and cases that only one of two runs has: no difference counts them."""
+    rules = [set(run.changing_rules()) for run in (first, second)]
+    cases = [set(run.cases()["case"]) for run in (first, second)]
+    words = []
+    for name, own, other in ((names[0], 0, 1), (names[1], 1, 0)):
+        more = {"rule": len(rules[own] - rules[other]), "case": len(cases[own] - cases[other])}
+        if any(more.values()):
+            parts = [count_of(count, what) for what, count in more.items() if count]
+            words.append(f"Only {name} has {listed(parts)}, which no difference counts.")
+    return words
+
+
+def found_words(first: Run, second: Run, names: tuple[str, str], judgings: tuple[str, str]) -> str:
+    """That one of two runs finds less in the unchanged inputs that both answered: what is not found breaks no rule."""
+    counts = found_in_both(first, second, judgings)
+    if counts is None or counts["first"].sum() == counts["second"].sum():
+        return ""
+    first_only = counts.filter(pl.col("first") > pl.col("second")).height
+    second_only = counts.filter(pl.col("second") > pl.col("first")).height
+    found, other = int(counts["first"].sum()), int(counts["second"].sum())
+    if mcnemar(first_only, second_only) > LEVEL:
+        return ""
+    (fewer, less), (most, more) = sorted(zip((found, other), names, strict=True))
+    return (
+        f"{less} finds {fewer:,} in the unchanged inputs of {count_of(counts.height, 'case')}, {more} finds {most:,}: "
+        "what is not found breaks no rule, and fewer violations alone say little."
+    )
+
+
+def found_in_both(first: Run, second: Run, judgings: tuple[str, str]) -> pl.DataFrame | None:
+    """How many each of two runs finds in each unchanged input that both answered; None of a kind without any."""
+    found = [found_in_sources(run, judging) for run, judging in zip((first, second), judgings, strict=True)]
+    if found[0] is None or found[1] is None:
+        return None
+    same = (
+        first.cases()
+        .select("case", "hash")
+        .join(second.cases().select("case", "hash"), on=["case", "hash"], nulls_equal=True)
+    )
+    both = found[0].rename({"found": "first"}).join(found[1].rename({"found": "second"}), on="case")
+    return both.filter(pl.col("case").is_in(same["case"].implode()))
 
 
 def run_notes(answers: Answers, severities: Severities) -> list[str]:

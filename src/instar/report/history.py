@@ -15,8 +15,7 @@ from instar.analysis import ANY, Run, open_run
 from instar.analysis.comparison import LEVEL, differences, sides
 from instar.analysis.history import common_families, history_rates, of_one_kind
 from instar.engine import DEFAULT
-from instar.engine.extent import Extent
-from instar.report.compared import run_names, run_notes
+from instar.report.compared import own_notes, run_names
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
 from instar.report.verdict import verdict
@@ -131,7 +130,8 @@ def history(
     for number, (run, name) in enumerate(zip(kept, names, strict=True), 1):
         step, notes = _step(versions, run, name, families, judging, threshold)
         rates = history_rates(run, families, limits, judging)
-        versions.append(Version(number, name, run, rates, step, (*_own_notes(run, judging), *notes)))
+        own = own_notes(run, judging, run.severities(judging).only(run.changing_rules()))
+        versions.append(Version(number, name, run, rates, step, (*own, *notes)))
     notes = _family_notes(kept, families)
     if any(run.thresholds(threshold)[one] != limits[one] for run in kept for one in run.thresholds() if one in limits):
         notes.append("The runs have different thresholds. Rates are by those of the last run; one threshold holds all.")
@@ -209,40 +209,15 @@ def _step(
         shared = (
             "" if earlier is before[-1] else f"It is compared with {earlier.name}, the latest before it that can be."
         )
-        more = [shared, *_other_plan(earlier, run), *step.warnings, _shared_cases(earlier, pair.cases, run, judging)]
-        return Step(step.words, each), [*notes, *filter(None, more)]
+        words = [one for one in step.words if not one.startswith(tuple(f"{each}: " for each in names))]
+        return Step(tuple(words), each), [*notes, *filter(None, [shared, _other_system(earlier, run), *step.warnings])]
     return None, notes
 
 
-def _other_plan(before: Version, run: Run) -> list[str]:
-    """That another system was asked, or other rules."""
-    notes = []
+def _other_system(before: Version, run: Run) -> str:
+    """That another system was asked."""
     earlier, later = before.run.manifest.system.name, run.manifest.system.name
-    if earlier != later:
-        notes.append(f"The system is {later}; that of {before.name} is {earlier}.")
-    rules, known = set(run.changing_rules()), set(before.run.changing_rules())
-    if rules != known:
-        both = (len(rules - known), "more"), (len(known - rules), "fewer")
-        words = " and ".join(f"{count_of(count, 'rule')} {word}" for count, word in both if count)
-        notes.append(f"It has {words} than {before.name}.")
-    return notes
-
-
-def _shared_cases(before: Version, shared: int, run: Run, judging: str) -> str:
-    cases = run.severities(judging).cases.drop_nulls().len()
-    if shared >= cases:
-        return ""
-    return f"{of_total(shared, cases, 'case')} are those of {before.name}; only they are compared."
-
-
-def _own_notes(run: Run, judging: str) -> list[str]:
-    extent = Extent.of(run.store)
-    notes = run_notes(run.answers(judging), run.severities(judging).only(run.changing_rules()))
-    if extent.missing:
-        notes.insert(0, f"It is unfinished: {of_total(extent.done, extent.planned, 'prediction')} are there.")
-    if extent.absent:
-        notes.insert(0, f"It was merged without {count_of(len(extent.absent), 'shard')}.")
-    return notes
+    return "" if earlier == later else f"The system is {later}; that of {before.name} is {earlier}."
 
 
 def _family_notes(runs: Sequence[Run], families: Mapping[str, Sequence[str]]) -> list[str]:

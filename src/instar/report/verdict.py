@@ -9,14 +9,13 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from instar.analysis import Run, remembered
+from instar.analysis import Run
 from instar.analysis.comparison import LEVEL, Sides, differences, family_differences, flips, sides, target_differences
 from instar.engine import DEFAULT
 from instar.report.cells import cell_html
-from instar.report.compared import FEW, run_notes, severities_words
+from instar.report.compared import FEW, found_words, own_notes, severities_words, unshared_words
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
-from instar.report.sentences import memory_words
 from instar.report.words import (
     INTERVAL_AND_P,
     SPACE,
@@ -90,14 +89,11 @@ def verdict(
     rules = differences(pair).sort(order, descending=[False, True], nulls_last=True, maintain_order=True)
     rules = rules.with_columns(name=pl.col("group").replace(spelled)).rename({"group": "rule"})
     families = family_differences(pair)
-    runs = zip(names, (first, second), judgings, (pair.first, pair.second), strict=True)
-    answers = {name: (run.answers(judging), side) for name, run, judging, side in runs}
-    notes = {name: f"{name}: {' '.join(sentences)}" for name, own in answers.items() if (sentences := run_notes(*own))}
-    memories = zip(names, (first, second), judgings, strict=True)
-    for name, memory in [(name, remembered(run, judging)) for name, run, judging in memories]:
-        if memory is not None:
-            notes[name] = f"{notes.get(name, f'{name}:')} {memory_words(memory)}"
-    idle = [notes.pop(name) for name, (own, _) in answers.items() if own.silent or own.alike]
+    runs = list(zip(names, (first, second), judgings, (pair.first, pair.second), strict=True))
+    said = {name: own_notes(run, judging, side) for name, run, judging, side in runs}
+    notes = {name: f"{name}: {' '.join(sentences)}" for name, sentences in said.items() if sentences}
+    answers = {name: run.answers(judging) for name, run, judging, _ in runs}
+    idle = [notes.pop(name) for name, own in answers.items() if own.silent or own.alike]
     changed = flips(pair)
     changed = changed.with_columns(threshold=changed["rule"].replace_strict(pair.thresholds, return_dtype=pl.Float64))
     targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
@@ -111,10 +107,11 @@ def verdict(
                     rules_words(rules, names, idle=bool(idle)),
                     "" if idle else severities_words(rules, names, spelled),
                     all_words(families.row(-1, named=True), names),
+                    found_words(first, second, names, judgings),
                 ),
             )
         ),
-        tuple(_warnings(pair, rules, names)),
+        (*_warnings(pair, rules, names), *unshared_words(first, second, names)),
         tuple(notes.values()),
         pair.cases,
         limit_words(first, threshold=threshold, p=p, judging=judgings[0]),
@@ -176,7 +173,7 @@ def all_words(row: Row, names: tuple[str, str]) -> str:
 def _warnings(pair: Sides, rules: pl.DataFrame, names: tuple[str, str]) -> list[str]:
     warnings = []
     judged = int(pair.both.any(0).sum())
-    if judged < FEW:
+    if 0 < judged < FEW:
         warnings.append(f"Both runs judged {count_of(judged, 'case')}: too few to tell systems apart.")
     if pair.replaced:
         is_are = "has" if pair.replaced == 1 else "have"
