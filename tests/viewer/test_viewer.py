@@ -194,6 +194,24 @@ def test_the_overview_says_what_run_says(client: Any, base: Path) -> None:
     assert html.escape(SCRIPT) in text.replace("&#39;", "&#x27;") and SCRIPT not in text
 
 
+def test_rates_of_a_run_that_was_asked_until_sure_are_those_of_the_run(tmp_path: Path) -> None:
+    """Their intervals hold at every look, and rules together are about the cases that were asked under all of them."""
+
+    def darkened(pixels: np.ndarray) -> instar.Poses:
+        return steady(pixels) if pixels.max() > 200 or pixels.sum() % 2 else steady(pixels[::-1])
+
+    rules = suite("identity", "mirror(h)", "gamma(3)")
+    run = instar.run(darkened, rules, write_scenes(tmp_path / "data", 90), out=tmp_path / "run", workers=0, until=0.1)
+    client = opened(tmp_path / "run")
+    (watched,) = client.app.state.viewer.runs
+    ends = ("rule", "judged", "violated", "low", "high")
+    shown, own = watched.index().rates().select(ends), run.rates().select(ends)
+    assert shown.sort("rule").equals(own.sort("rule"))
+    counts = own.filter(pl.col("rule") != "identity => poses")["judged"].to_list()
+    assert min(counts) < max(counts), "a rule that is known is asked no more"
+    assert f"{min(counts)} cases, with 95 % intervals" in " ".join(settled(client, "/").text.split())
+
+
 def test_a_rule_over_many_cases_has_a_page(client: Any, base: Path) -> None:
     name = instar.open_run(base / "poses").rules().filter(over="cases")["rule"][0]
     answer = client.get(address("/rule", {"run": "poses", "rule": name}))

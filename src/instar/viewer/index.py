@@ -208,7 +208,8 @@ class Index:
         at = pairs.rule, pairs.case
         severity[at], kind[at] = pairs.severity, pairs.kind
         status[at] = np.minimum(pairs.status, 3) + 1  # 0 is absent; whatever failed, failed
-        return Severities(tuple(rule.id for rule in self.rules), self.cases, severity, status, kind, tuple(self.kinds))
+        rules, looked = tuple(rule.id for rule in self.rules), self.run.looked
+        return Severities(rules, self.cases, severity, status, kind, tuple(self.kinds), looked=looked)
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
         """Each rule's threshold: this one for all, or without one its own. A rule over many cases keeps its own."""
