@@ -689,6 +689,36 @@ def test_a_chart_that_is_not_drawn_yet_is_asked_for_again(client: Any, monkeypat
     assert words.startswith("The chart is being drawn, and appears here by itself.<noscript>")
 
 
+def test_no_page_waits_for_the_first_chart(base: Path) -> None:
+    """It holds up all of Python for a third of a second, and is drawn when the page was sent."""
+    program = f"""
+import sys
+from starlette.testclient import TestClient
+from instar.viewer import application, charts
+made = application([{str(base / "steady")!r}], port={PORT})
+(run,) = made.state.viewer.runs
+run.look()
+drawn = charts._svg
+def noted(spec):
+    try: return drawn(spec)
+    finally: print("drawn", flush=True)
+charts._svg = noted
+begin = charts.begin
+def sent():
+    print("sent", "vl_convert" in sys.modules, flush=True)
+    begin()
+charts.begin = sent
+client = TestClient(made, base_url="http://127.0.0.1:{PORT}")
+page = client.get("/").text
+print("data-later" in page)
+while "data-later" in client.get("/").text: pass
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    lines = done.stdout.split("\n")
+    assert lines[0] == "sent False" and lines.index("drawn") > 0 and "True" in lines, done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_histogram_of_anything_can_be_drawn(client: Any) -> None:
     for severity in (np.zeros(3), np.full(3, np.inf), np.array([0.1]), np.array([1e-12, 1e9])):
         for threshold, floor in ((0.2, None), (np.inf, 0.01), (0.0, np.inf)):

@@ -19,6 +19,7 @@ from pathlib import Path
 import anyio
 import jinja2
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -134,7 +135,7 @@ class _Site:
         headers = {"Cache-Control": "no-store"}
         if template == "message" and context["waiting"]:
             headers["Refresh"] = "2"
-        return HTMLResponse(text, status, headers)
+        return HTMLResponse(text, status, headers, background=BackgroundTask(charts.begin))
 
     def message(
         self, request: Request, title: str, message: str, *, waiting: bool = False, status: int = 200

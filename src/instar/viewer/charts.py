@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
+from threading import Event
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +37,22 @@ _CONFIG = {
 _pen = ThreadPoolExecutor(1, "instar-viewer-charts")
 PATIENCE = 0.4
 """Seconds that a page waits for its charts; for those that take longer it asks again by itself (`data-later`)."""
+_begun, _warm = Event(), Event()
+"""Whether charts may be drawn, and whether one was. The first holds up all of Python for a third of a second: it is
+drawn when the first page was sent, which does not wait for it."""
 MOST_BINS = 24
+
+
+def begin() -> None:
+    """A page was sent, so that the charts can be drawn that it asked for."""
+    if _drawing.cache_info().currsize:
+        _begun.set()
 
 
 def warm_up() -> None:
     """The first chart and the first test take about a second each: they are over before anybody asks for one."""
     _drawing(json.dumps({"data": {"values": []}, "mark": "bar", "encoding": {}}))
+    begin()
     _pen.submit(fisher, 1, 2, 3, 4)
 
 
@@ -51,9 +62,12 @@ def _drawing(spec: str) -> Future[Markup]:
 
 
 def _svg(spec: str) -> Markup:
+    _begun.wait()
     import vl_convert
 
-    return Markup(vl_convert.vegalite_to_svg(spec))  # Vega escapes what it writes
+    drawn = Markup(vl_convert.vegalite_to_svg(spec))  # Vega escapes what it writes
+    _warm.set()
+    return drawn
 
 
 def _chart(spec: Spec, label: str, until: float, wide: int = ALONE) -> list[Spec]:
@@ -62,7 +76,8 @@ def _chart(spec: Spec, label: str, until: float, wide: int = ALONE) -> list[Spec
     for name, width in (("wide", wide), ("narrow", NARROW)):
         text = json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)
         drawings.append((name, _drawing(text.replace(CONTAINER, str(width + AXES)))))  # nothing contains it
-    _, open_ones = wait([future for _, future in drawings], max(0.0, until - time.monotonic()))
+    patience = max(0.0, until - time.monotonic()) if _warm.is_set() else 0.0
+    _, open_ones = wait([future for _, future in drawings], patience)
     return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in drawings]
 
 
