@@ -507,6 +507,22 @@ def test_a_failed_pair_shows_its_source_and_the_reason(client: Any) -> None:
     assert client.get(source).headers["content-type"] == "image/jpeg"
 
 
+def test_a_follow_up_is_said_to_show_what_is_drawn_on_it(client: Any, tmp_path: Path) -> None:
+    """Of the presence of objects no answer is expected that could be drawn."""
+    from instar.outputs.detections import Detections
+
+    def unmoved(pixels: np.ndarray) -> Detections:
+        return Detections.from_xyxy([[10, 10, 60, 60]], ["cat"])
+
+    write_scenes(tmp_path / "data", 1)
+    rules = suite("object_noise(0.5, 16) => presence(kept)")
+    instar.run(unmoved, rules, tmp_path / "data", out=tmp_path / "run", workers=0)
+    text = opened(tmp_path / "run").get(f"/case?run=run&case=000.png&shown={rules.rules[0].id}").text
+    assert "follow-up, with the answer to it" in text and "the expected answer" not in text
+    text = client.get(f"/case?run=poses&case=00.png&shown={MIRROR}").text
+    assert "follow-up, with the expected answer and the actual one" in text
+
+
 def test_a_source_in_which_nothing_was_found_says_so(tmp_path: Path) -> None:
     """Without words a picture with nothing on it looks like one that was not drawn yet."""
 
@@ -517,6 +533,10 @@ def test_a_source_in_which_nothing_was_found_says_so(tmp_path: Path) -> None:
     instar.run(blind, suite("gamma(2)"), tmp_path / "data", out=tmp_path / "run", workers=0)
     client = opened(tmp_path / "run")
     assert "source; nothing was found in it" in client.get("/case?run=run&case=000.png").text
+    pair = client.get("/case?run=run&case=000.png&shown=gamma(2)").text
+    assert "follow-up; nothing was found in it" in pair and "no answer" not in pair
+    assert "No pair was judged" in client.get("/gallery?run=run").text
+    assert "no case matches" in pair
 
 
 def test_missing_pictures_say_so_and_are_found_elsewhere(base: Path, tmp_path: Path) -> None:
@@ -644,6 +664,25 @@ def test_a_run_in_which_everything_failed(tmp_path: Path) -> None:
         assert answer.status_code == 200 and "has no verdicts" in answer.text
         text = client.get(f"/case?run=run&case={instar.open_run(tmp_path / 'run').cases()['case'][0]}").text
         assert "No rule is judged" in text and "1 rule: 1 failed" in text and "No rule is violated" not in text
+
+
+def test_families_are_not_ranked_where_nothing_was_judged(tmp_path: Path) -> None:
+    def seeing(pixels: np.ndarray) -> instar.Detections:
+        return instar.Detections.from_xyxy(np.full((int(sees), 4), [10, 10, 60, 60]), ["cat"] * int(sees))
+
+    write_scenes(tmp_path / "data", 1)
+    for sees in (False, True):
+        instar.run(seeing, suite("gamma(2)", "mirror(h)"), tmp_path / "data", out=tmp_path / str(sees), workers=0)
+    shown = [settled(opened(tmp_path / str(sees)), "/").text for sees in (False, True)]
+    assert ["at least one rule of the family" in text for text in shown] == [False, True]
+
+
+def test_the_page_of_a_rule_with_one_case_speaks_of_one(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "data", 1)
+    instar.run(steady, suite("identity", "mirror(h)"), tmp_path / "data", out=tmp_path / "run", workers=0)
+    text = settled(opened(tmp_path / "run"), f"/rule?run=run&rule={MIRROR}").text
+    assert "under identity, the one case that was judged stays within it" in " ".join(text.split())
+    assert "95 % of 1 case" not in text and "even steps" not in text and "The case that was judged" in text
 
 
 def test_an_unknown_judging_says_which_there_are(client: Any) -> None:

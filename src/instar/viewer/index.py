@@ -71,6 +71,7 @@ class RuleFacts:
     threshold: float
     origin: str
     help: str
+    mapping: bool
 
     @property
     def changing(self) -> bool:
@@ -376,14 +377,15 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
 def _rule_facts(run: Run, bound: Sequence[Rule], judging: str) -> tuple[RuleFacts, ...]:
     limits = run.thresholds()
     named = run.manifest.thresholds.keys()
-    helps = {one.id: one.relation.relation.help for one in bound if one.relation}
+    relations = {one.id: one.relation.relation for one in bound if one.relation}
     return tuple(
         RuleFacts(
             id=row.pop("rule"),
             **row,
             threshold=limits[one.id],
             origin=SUITES if named & {one.id, one.left, "*"} else RELATIONS,
-            help=helps[one.id],
+            help=relations[one.id].help,
+            mapping=relations[one.id].mapping,
         )
         for one, row in zip(bound, run.rules(judging).to_dicts(), strict=True)
     )

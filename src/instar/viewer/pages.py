@@ -176,6 +176,7 @@ def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 
         "name": rule.name,
         "words": rule.words,
         "unit": rule.unit,
+        "mapping": rule.mapping,
         "judged": bool(judged),
         "limit": limit,
         "violated": bool(judged and verdict["severity"] >= limit and verdict["severity"] > 0),
@@ -339,6 +340,7 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, o
     """One case under all rules, and its neighbours among what the gallery shows."""
     index = viewer.index(filters)
     number, facts = index.case_number(name), index.case_facts(name)
+    shown = spelled_rule(index, shown)
     if number is None:
         raise HTTPException(404, f"There is no case {name!r} in this run.")
     group = index.group(filters.group)
