@@ -158,7 +158,7 @@ def test_an_empty_result_says_which_filter_to_loosen(client: Any) -> None:
     text = client.get(address("/gallery", Filters(rule=MIRROR, status="failed").query())).text
     assert "No pair matches" in text and "whatever their status" in text and "12 pairs" in text
     text = client.get(address("/gallery", Filters(q="nobody is called so").query())).text
-    assert 'without case contains <span class="rule">nobody is called so</span>' in text
+    assert 'without the filter <em>case contains</em> <span class="rule">nobody is called so</span>' in text
 
 
 def test_what_is_not_there_is_named_in_a_sentence(client: Any) -> None:
