@@ -737,24 +737,13 @@ from instar.viewer import application, charts
 made = application([{str(base / "steady")!r}], port={PORT})
 (run,) = made.state.viewer.runs
 run.look()
-drawn = charts._svg
-def noted(spec):
-    try: return drawn(spec)
-    finally: print("drawn", flush=True)
-charts._svg = noted
-begin = charts.begin
-def sent():
-    print("sent", "vl_convert" in sys.modules, flush=True)
-    begin()
-charts.begin = sent
+charts.PATIENCE = charts.HEAD_START = 5.0
 client = TestClient(made, base_url="http://127.0.0.1:{PORT}")
-page = client.get("/").text
-print("data-later" in page)
+assert "data-later" in client.get("/").text
+assert "vl_convert" not in sys.modules
 while "data-later" in client.get("/").text: pass
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    lines = done.stdout.split("\n")
-    assert lines[0] == "sent False" and lines.index("drawn") > 0 and "True" in lines, done.stderr
     assert done.returncode == 0, done.stderr
 
 

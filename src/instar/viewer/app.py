@@ -19,7 +19,6 @@ from pathlib import Path
 import anyio
 import jinja2
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -135,7 +134,7 @@ class _Site:
         headers = {"Cache-Control": "no-store"}
         if template == "message" and context["waiting"]:
             headers["Refresh"] = "2"
-        return HTMLResponse(text, status, headers, background=BackgroundTask(charts.begin))
+        return HTMLResponse(text, status, headers)
 
     def message(
         self, request: Request, title: str, message: str, *, waiting: bool = False, status: int = 200

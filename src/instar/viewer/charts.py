@@ -37,22 +37,17 @@ _CONFIG = {
 _pen = ThreadPoolExecutor(1, "instar-viewer-charts")
 PATIENCE = 0.4
 """Seconds that a page waits for its charts; for those that take longer it asks again by itself (`data-later`)."""
-_begun, _warm = Event(), Event()
-"""Whether charts may be drawn, and whether one was. The first holds up all of Python for a third of a second: it is
-drawn when the first page was sent, which does not wait for it."""
+_warm = Event()
+"""Whether a chart was drawn. The first one holds up all of Python for a third of a second: no page waits for it,
+and it is drawn when the page that asked for it is there."""
+HEAD_START = 0.25
+"""Seconds in which that page and what belongs to it are sent."""
 MOST_BINS = 24
-
-
-def begin() -> None:
-    """A page was sent, so that the charts can be drawn that it asked for."""
-    if _drawing.cache_info().currsize:
-        _begun.set()
 
 
 def warm_up() -> None:
     """The first chart and the first test take about a second each: they are over before anybody asks for one."""
     _drawing(json.dumps({"data": {"values": []}, "mark": "bar", "encoding": {}}))
-    begin()
     _pen.submit(fisher, 1, 2, 3, 4)
 
 
@@ -62,7 +57,8 @@ def _drawing(spec: str) -> Future[Markup]:
 
 
 def _svg(spec: str) -> Markup:
-    _begun.wait()
+    if not _warm.is_set():
+        time.sleep(HEAD_START)
     import vl_convert
 
     drawn = Markup(vl_convert.vegalite_to_svg(spec))  # Vega escapes what it writes
