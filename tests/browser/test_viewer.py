@@ -278,6 +278,8 @@ def test_a_rule_with_violations_of_many_kinds_fits(captions: str, page: Any, wid
     kinds = page.locator("td.kinds").first.inner_text()
     assert all(kind in kinds for kind in ("omission", "misclassification", "misclassifications with omission"))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    aligned = page.evaluate("getComputedStyle(document.querySelector('td.kinds')).textAlign")
+    assert aligned == ("right" if width > 700 else "left"), "on a phone there is no column to be flush with"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

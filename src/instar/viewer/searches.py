@@ -186,8 +186,8 @@ def _in_pictures(viewer: Viewer, index: Index, filters: Filters, limit: Row) -> 
     tiles: list[Row] = [{**source, "words": "source", "severity": None, "said": ()}]
     for rule, which, state in ((limit["last_rule"], "last", "holds"), (limit["rule"], "limit", "broken")):
         if rule is None or number is None:
-            held = "no smaller level was seen to hold"
-            tiles.append({"picture": "", "open": "", "words": held, "severity": None, "said": ()})
+            words = "no smaller level was seen to hold"
+            tiles.append({"picture": "", "open": "", "words": words, "severity": None, "said": ()})
             continue
         verdict = verdict_of(index, "", number, known_rule(index, rule))
         (marked,) = marked_pairs(index.run.store, [verdict], index.judging) if verdict else (None,)
