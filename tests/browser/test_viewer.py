@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 import instar
+from instar.image import Image
 from tests.analysis.test_boundary import dim
 from tests.browser.conftest import serving
 from tests.missing import module
-from tests.toys import steady, write_scenes
+from tests.toys import scene, steady, write_image, write_scenes
 
 STRETCH = "stretch(1, 0.8) => poses"
 
@@ -241,6 +243,78 @@ def test_a_phone_does_not_scroll_sideways(base: str, page: Any, path: str) -> No
         panel.locator("summary").click()
         assert page.locator("#filters [name=rule]").is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def mumbling(pixels: np.ndarray) -> str:
+    return ["a cup", "a cup and a person", "a dog and a cat"][int(pixels[0, 0, 0]) % 3]
+
+
+@pytest.fixture(scope="module")
+def captions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A run with kinds of violations that have long names, and words that are marked."""
+    folder = tmp_path_factory.mktemp("captions")
+    photos = write_scenes(folder / "photos", 24, (96, 72))
+    for number, path in enumerate(sorted(photos.iterdir())):  # what is said of each is another
+        pixels = scene(number, (96, 72)).pixels.copy()
+        pixels[0, 0] = 10 * number
+        write_image(path, Image(pixels))
+    instar.run(
+        mumbling,
+        instar.Suite("looks", (instar.rule("gamma(0.5) => objects"),)),
+        photos,
+        out=folder / "run",
+        workers=0,
+        zones="none",
+    )
+    with serving(folder / "run") as address:
+        yield address
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_rule_with_violations_of_many_kinds_fits(captions: str, page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(captions)
+    page.locator("td.kinds").first.wait_for()
+    kinds = page.locator("td.kinds").first.inner_text()
+    assert all(kind in kinds for kind in ("omission", "misclassification", "misclassifications with omission"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    aligned = page.evaluate("getComputedStyle(document.querySelector('td.kinds')).textAlign")
+    assert aligned == ("right" if width > 700 else "left"), "on a phone there is no column to be flush with"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_small_words_can_be_read(captions: str, page: Any, theme: str) -> None:
+    """The contrast of text with what lies behind it is at least 4.5, as WCAG asks."""
+    page.emulate_media(color_scheme=theme)
+    page.goto(f"{captions}/gallery")
+    page.locator(".legend mark").first.wait_for()
+    for place, part in (
+        (".states a[aria-current] .number", ""),
+        (".states a:not([aria-current]) .number", ""),
+        (".legend mark.added", ""),
+        ("#search", "::placeholder"),
+        ("#limit [name=threshold]", "::placeholder"),
+    ):
+        assert page.evaluate(CONTRAST, [place, part]) >= 4.5, place
+
+
+CONTRAST = """([place, part]) => {
+  const draw = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const opacity = (one) => one ? Number(getComputedStyle(one).opacity) * opacity(one.parentElement) : 1;
+  const over = (colour, share) => {
+    draw.globalAlpha = share; draw.fillStyle = colour; draw.fillRect(0, 0, 1, 1);
+    const parts = [...draw.getImageData(0, 0, 1, 1).data].slice(0, 3).map((value) => value / 255);
+    const [r, g, b] = parts.map((value) => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const own = document.querySelector(place), around = [];
+  for (let one = own; one; one = one.parentElement) around.unshift(one);
+  let paper = 0;
+  for (const one of around) paper = over(getComputedStyle(one).backgroundColor, 1);
+  const text = getComputedStyle(own, part || null);
+  const ink = over(text.color, opacity(own) * (part ? Number(text.opacity) : 1));
+  return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+}"""
 
 
 def test_the_limits_of_a_long_way_fit_on_a_phone(tmp_path: Path, page: Any) -> None:

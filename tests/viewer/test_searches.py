@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -114,6 +115,21 @@ def test_a_frontier_has_its_figure_and_a_page_for_each_way(folder: Path) -> None
             assert f"<h2>{ray}</h2>" in settled(client, f"/limits?way={number}").text
 
 
+def test_limits_of_a_classifier_show_what_it_said(folder: Path) -> None:
+    """Nothing is drawn of an answer in words: pictures of levels that hold and break look the same."""
+
+    def bright(pixels: Pixels) -> instar.Labels:
+        return instar.Labels(("day", "night") if pixels.mean() > 80 else ("night", "day"), np.array([0.9, 0.1]))
+
+    instar.boundary(bright, "gamma", folder / "photos", out=folder / "bright", workers=0, visual=False)
+    with opened(folder / "bright") as client:
+        rows = settled(client, "/limits?way=2").text.split('class="limit-row"')[1:]
+        assert rows
+        for row in rows:
+            tiles = [" ".join(re.sub(r"<[^>]*>", " ", tile).split()) for tile in row.split("<figure>")[1:]]
+            assert [re.findall("day|night", tile)[0] for tile in tiles] == ["day", "day", "night"], tiles
+
+
 def test_a_run_where_nothing_breaks_says_so(folder: Path) -> None:
     with opened(folder / "fixed") as client:
         words = words_of(client, "/limits")
@@ -182,6 +198,8 @@ def test_combinations_lead_to_their_pairs(folder: Path) -> None:
         rule = quote(best["rule"], safe="(),/:")
         link = next(one for one in links_of(client, "/", "/gallery") if one.endswith(f"rule={rule}"))
         assert total(client.get(link)) >= best["hits"] + best["broken"]
+        chosen = f'<option value="{html.escape(best["rule"])}" selected>'
+        assert chosen in client.get(link).text, "a filter that is on is seen where filters are chosen"
 
 
 def test_a_search_that_was_stopped_claims_nothing(folder: Path) -> None:

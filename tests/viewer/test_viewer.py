@@ -158,7 +158,7 @@ def test_an_empty_result_says_which_filter_to_loosen(client: Any) -> None:
     text = client.get(address("/gallery", Filters(rule=MIRROR, status="failed").query())).text
     assert "No pair matches" in text and "whatever their status" in text and "12 pairs" in text
     text = client.get(address("/gallery", Filters(q="nobody is called so").query())).text
-    assert 'without case contains <span class="rule">nobody is called so</span>' in text
+    assert 'without the filter <em>case contains</em> <span class="rule">nobody is called so</span>' in text
 
 
 def test_what_is_not_there_is_named_in_a_sentence(client: Any) -> None:
@@ -192,6 +192,24 @@ def test_the_overview_says_what_run_says(client: Any, base: Path) -> None:
     assert f"{whole['violated']} of {whole['judged']} cases" in text
     assert "Noise floor" in text and "RuntimeError" in text and "noise(10..12) =&gt; correlation" in text
     assert html.escape(SCRIPT) in text.replace("&#39;", "&#x27;") and SCRIPT not in text
+
+
+def test_rates_of_a_run_that_was_asked_until_sure_are_those_of_the_run(tmp_path: Path) -> None:
+    """Their intervals hold at every look, and rules together are about the cases that were asked under all of them."""
+
+    def darkened(pixels: np.ndarray) -> instar.Poses:
+        return steady(pixels) if pixels.max() > 200 or pixels.sum() % 2 else steady(pixels[::-1])
+
+    rules = suite("identity", "mirror(h)", "gamma(3)")
+    run = instar.run(darkened, rules, write_scenes(tmp_path / "data", 90), out=tmp_path / "run", workers=0, until=0.1)
+    client = opened(tmp_path / "run")
+    (watched,) = client.app.state.viewer.runs
+    ends = ("rule", "judged", "violated", "low", "high")
+    shown, own = watched.index().rates().select(ends), run.rates().select(ends)
+    assert shown.sort("rule").equals(own.sort("rule"))
+    counts = own.filter(pl.col("rule") != "identity => poses")["judged"].to_list()
+    assert min(counts) < max(counts), "a rule that is known is asked no more"
+    assert f"{min(counts)} cases, with 95 % intervals" in " ".join(settled(client, "/").text.split())
 
 
 def test_a_rule_over_many_cases_has_a_page(client: Any, base: Path) -> None:
@@ -489,6 +507,22 @@ def test_a_failed_pair_shows_its_source_and_the_reason(client: Any) -> None:
     assert client.get(source).headers["content-type"] == "image/jpeg"
 
 
+def test_a_follow_up_is_said_to_show_what_is_drawn_on_it(client: Any, tmp_path: Path) -> None:
+    """Of the presence of objects no answer is expected that could be drawn."""
+    from instar.outputs.detections import Detections
+
+    def unmoved(pixels: np.ndarray) -> Detections:
+        return Detections.from_xyxy([[10, 10, 60, 60]], ["cat"])
+
+    write_scenes(tmp_path / "data", 1)
+    rules = suite("object_noise(0.5, 16) => presence(kept)")
+    instar.run(unmoved, rules, tmp_path / "data", out=tmp_path / "run", workers=0)
+    text = opened(tmp_path / "run").get(f"/case?run=run&case=000.png&shown={rules.rules[0].id}").text
+    assert "follow-up, with the answer to it" in text and "the expected answer" not in text
+    text = client.get(f"/case?run=poses&case=00.png&shown={MIRROR}").text
+    assert "follow-up, with the expected answer and the actual one" in text
+
+
 def test_a_source_in_which_nothing_was_found_says_so(tmp_path: Path) -> None:
     """Without words a picture with nothing on it looks like one that was not drawn yet."""
 
@@ -499,6 +533,10 @@ def test_a_source_in_which_nothing_was_found_says_so(tmp_path: Path) -> None:
     instar.run(blind, suite("gamma(2)"), tmp_path / "data", out=tmp_path / "run", workers=0)
     client = opened(tmp_path / "run")
     assert "source; nothing was found in it" in client.get("/case?run=run&case=000.png").text
+    pair = client.get("/case?run=run&case=000.png&shown=gamma(2)").text
+    assert "follow-up; nothing was found in it" in pair and "no answer" not in pair
+    assert "No pair was judged" in client.get("/gallery?run=run").text
+    assert "no case matches" in pair
 
 
 def test_missing_pictures_say_so_and_are_found_elsewhere(base: Path, tmp_path: Path) -> None:
@@ -628,6 +666,25 @@ def test_a_run_in_which_everything_failed(tmp_path: Path) -> None:
         assert "No rule is judged" in text and "1 rule: 1 failed" in text and "No rule is violated" not in text
 
 
+def test_families_are_not_ranked_where_nothing_was_judged(tmp_path: Path) -> None:
+    def seeing(pixels: np.ndarray) -> instar.Detections:
+        return instar.Detections.from_xyxy(np.full((int(sees), 4), [10, 10, 60, 60]), ["cat"] * int(sees))
+
+    write_scenes(tmp_path / "data", 1)
+    for sees in (False, True):
+        instar.run(seeing, suite("gamma(2)", "mirror(h)"), tmp_path / "data", out=tmp_path / str(sees), workers=0)
+    shown = [settled(opened(tmp_path / str(sees)), "/").text for sees in (False, True)]
+    assert ["at least one rule of the family" in text for text in shown] == [False, True]
+
+
+def test_the_page_of_a_rule_with_one_case_speaks_of_one(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "data", 1)
+    instar.run(steady, suite("identity", "mirror(h)"), tmp_path / "data", out=tmp_path / "run", workers=0)
+    text = settled(opened(tmp_path / "run"), f"/rule?run=run&rule={MIRROR}").text
+    assert "under identity, the one case that was judged stays within it" in " ".join(text.split())
+    assert "95 % of 1 case" not in text and "even steps" not in text and "The case that was judged" in text
+
+
 def test_an_unknown_judging_says_which_there_are(client: Any) -> None:
     answer = client.get("/gallery?run=poses&judging=nonsense")
     assert answer.status_code == 200 and "it has aggregate=max, default" in answer.text
@@ -669,6 +726,25 @@ def test_a_chart_that_is_not_drawn_yet_is_asked_for_again(client: Any, monkeypat
     page = settled(client, "/?run=poses").text
     (words,) = set(re.findall(r"<p[^>]*data-later>(.*?)</p>", page))
     assert words.startswith("The chart is being drawn, and appears here by itself.<noscript>")
+
+
+def test_no_page_waits_for_the_first_chart(base: Path) -> None:
+    """It holds up all of Python for a third of a second, and is drawn when the page was sent."""
+    program = f"""
+import sys
+from starlette.testclient import TestClient
+from instar.viewer import application, charts
+made = application([{str(base / "steady")!r}], port={PORT})
+(run,) = made.state.viewer.runs
+run.look()
+charts.PATIENCE = charts.HEAD_START = 5.0
+client = TestClient(made, base_url="http://127.0.0.1:{PORT}")
+assert "data-later" in client.get("/").text
+assert "vl_convert" not in sys.modules
+while "data-later" in client.get("/").text: pass
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_histogram_of_anything_can_be_drawn(client: Any) -> None:

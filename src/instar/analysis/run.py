@@ -151,9 +151,14 @@ class Run:
             else:
                 parts = self.store.verdict_parts(judging, COLUMNS)
                 matrix = severities(parts, rules=self.manifest.rules, by=by, group=group)
-            return replace(matrix, looked=self.manifest.until is not None and not self.searched)
+            return replace(matrix, looked=self.looked)
 
         return self.cached(("severities", judging, by, group, numbers), make)
+
+    @property
+    def looked(self) -> bool:
+        """Whether what the answers were decided when to stop asking: then intervals have to hold at every look."""
+        return self.manifest.until is not None and not self.searched
 
     @property
     def searched(self) -> bool:

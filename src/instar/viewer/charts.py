@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
+from threading import Event
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,11 @@ _CONFIG = {
 _pen = ThreadPoolExecutor(1, "instar-viewer-charts")
 PATIENCE = 0.4
 """Seconds that a page waits for its charts; for those that take longer it asks again by itself (`data-later`)."""
+_warm = Event()
+"""Whether a chart was drawn. The first one holds up all of Python for a third of a second: no page waits for it,
+and it is drawn when the page that asked for it is there."""
+HEAD_START = 0.25
+"""Seconds in which that page and what belongs to it are sent."""
 MOST_BINS = 24
 
 
@@ -51,9 +57,13 @@ def _drawing(spec: str) -> Future[Markup]:
 
 
 def _svg(spec: str) -> Markup:
+    if not _warm.is_set():
+        time.sleep(HEAD_START)
     import vl_convert
 
-    return Markup(vl_convert.vegalite_to_svg(spec))  # Vega escapes what it writes
+    drawn = Markup(vl_convert.vegalite_to_svg(spec))  # Vega escapes what it writes
+    _warm.set()
+    return drawn
 
 
 def _chart(spec: Spec, label: str, until: float, wide: int = ALONE) -> list[Spec]:
@@ -62,7 +72,8 @@ def _chart(spec: Spec, label: str, until: float, wide: int = ALONE) -> list[Spec
     for name, width in (("wide", wide), ("narrow", NARROW)):
         text = json.dumps({**spec, "width": width, "config": _CONFIG}, sort_keys=True)
         drawings.append((name, _drawing(text.replace(CONTAINER, str(width + AXES)))))  # nothing contains it
-    _, open_ones = wait([future for _, future in drawings], max(0.0, until - time.monotonic()))
+    patience = max(0.0, until - time.monotonic()) if _warm.is_set() else 0.0
+    _, open_ones = wait([future for _, future in drawings], patience)
     return [] if open_ones else [{"size": name, "label": label, "svg": future.result()} for name, future in drawings]
 
 

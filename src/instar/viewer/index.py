@@ -71,6 +71,7 @@ class RuleFacts:
     threshold: float
     origin: str
     help: str
+    mapping: bool
 
     @property
     def changing(self) -> bool:
@@ -208,7 +209,8 @@ class Index:
         at = pairs.rule, pairs.case
         severity[at], kind[at] = pairs.severity, pairs.kind
         status[at] = np.minimum(pairs.status, 3) + 1  # 0 is absent; whatever failed, failed
-        return Severities(tuple(rule.id for rule in self.rules), self.cases, severity, status, kind, tuple(self.kinds))
+        rules, looked = tuple(rule.id for rule in self.rules), self.run.looked
+        return Severities(rules, self.cases, severity, status, kind, tuple(self.kinds), looked=looked)
 
     def thresholds(self, threshold: float | None = None) -> dict[str, float]:
         """Each rule's threshold: this one for all, or without one its own. A rule over many cases keeps its own."""
@@ -375,14 +377,15 @@ def build(store: Store, judging: str = DEFAULT) -> Index:
 def _rule_facts(run: Run, bound: Sequence[Rule], judging: str) -> tuple[RuleFacts, ...]:
     limits = run.thresholds()
     named = run.manifest.thresholds.keys()
-    helps = {one.id: one.relation.relation.help for one in bound if one.relation}
+    relations = {one.id: one.relation.relation for one in bound if one.relation}
     return tuple(
         RuleFacts(
             id=row.pop("rule"),
             **row,
             threshold=limits[one.id],
             origin=SUITES if named & {one.id, one.left, "*"} else RELATIONS,
-            help=helps[one.id],
+            help=relations[one.id].help,
+            mapping=relations[one.id].mapping,
         )
         for one, row in zip(bound, run.rules(judging).to_dicts(), strict=True)
     )

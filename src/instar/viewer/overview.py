@@ -158,7 +158,8 @@ def _tested(index: Index) -> list[Row]:
 
 
 def _families(index: Index, filters: Filters) -> list[Row]:
-    """Per family the share of cases that violate at least one of its rules, highest first; identity is none."""
+    """Per family the share of cases that violate at least one of its rules, highest first; identity is none. Nothing
+    where no case was judged."""
     families: dict[str, list[str]] = {}
     for rule in index.rules:
         if rule.changing:
@@ -169,6 +170,7 @@ def _families(index: Index, filters: Filters) -> list[Row]:
     return [
         {**row, "address": address("/gallery", replace(filters, family=row["group"]).query())}
         for row in rates.iter_rows(named=True)
+        if rates["judged"].sum()
     ]
 
 

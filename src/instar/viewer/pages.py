@@ -176,6 +176,7 @@ def card(index: Index, filters: Filters, pairs: Pairs, at: int, *, width: int = 
         "name": rule.name,
         "words": rule.words,
         "unit": rule.unit,
+        "mapping": rule.mapping,
         "judged": bool(judged),
         "limit": limit,
         "violated": bool(judged and verdict["severity"] >= limit and verdict["severity"] > 0),
@@ -232,7 +233,7 @@ def gallery(viewer: Viewer, filters: Filters) -> dict[str, object]:
         "first": first + 1,
         "pages": pages,
         "cases": len(matching.cases()),
-        "form": _form(index),
+        "form": _form(index, filters),
         "chips": _chips(index, filters),
         "states": _states(filters, matching),
         "marking": marking(viewer, index, filters, matching),
@@ -267,9 +268,9 @@ def marking(viewer: Viewer, index: Index, filters: Filters, matching: Matches | 
     }
 
 
-def _form(index: Index) -> dict[str, object]:
-    """What can be chosen."""
-    per_case = [rule for rule in index.rules if rule.over == "case"]
+def _form(index: Index, filters: Filters) -> dict[str, object]:
+    """What can be chosen, with what is chosen already: a combination that a search tried is offered nowhere else."""
+    per_case = [rule for rule in index.rules if rule.over == "case" or rule.id == filters.rule]
     slices: dict[str, list[tuple[str, str]]] = {}
     for name, one in index.slices.items():
         slices.setdefault(one.property, []).append((name, one.part))
@@ -297,13 +298,14 @@ def _chips(index: Index, filters: Filters) -> list[tuple[str, str, str]]:
     if filters.judging != DEFAULT:
         active["judging"] = filters.judging
     return [
-        (
-            _FILTERS.get(name, name),
-            landmark_words(value) if name == "group" else value,
-            address("/gallery", filters.without(name).query()),
-        )
+        (*_filter_words(name, value), address("/gallery", filters.without(name).query()))
         for name, value in active.items()
     ]
+
+
+def _filter_words(name: str, value: str) -> tuple[str, str]:
+    """A filter as people call it."""
+    return _FILTERS.get(name, name), landmark_words(value) if name == "group" else value
 
 
 def _states(filters: Filters, matching: Matches) -> list[Row]:
@@ -326,7 +328,7 @@ def _loosened(index: Index, filters: Filters) -> list[tuple[str, str, int, str]]
     if filters.status != ALL:
         less["status", filters.status] = replace(filters, status=ALL, page=1)
     rows = [
-        (_FILTERS.get(name, name), value, len(matches(index, wider)), address("/gallery", wider.query()))
+        (*_filter_words(name, value), len(matches(index, wider)), address("/gallery", wider.query()))
         for (name, value), wider in less.items()
     ]
     return sorted((row for row in rows if row[2]), key=lambda row: -row[2])
@@ -339,6 +341,7 @@ def case(viewer: Viewer, filters: Filters, name: str, shown: str) -> dict[str, o
     """One case under all rules, and its neighbours among what the gallery shows."""
     index = viewer.index(filters)
     number, facts = index.case_number(name), index.case_facts(name)
+    shown = spelled_rule(index, shown)
     if number is None:
         raise HTTPException(404, f"There is no case {name!r} in this run.")
     group = index.group(filters.group)

@@ -15,6 +15,7 @@ from instar.report.boundary_pictures import shown_limits
 from instar.report.boundary_words import boundary_sentences, cases_table, curve_table, level_words, unfinished_words
 from instar.report.chart import Spec
 from instar.report.combinations import combinations_panel
+from instar.report.marks import marked_pairs
 from instar.report.panels import PanelContent
 from instar.report.tables import Table
 from instar.store import Row
@@ -182,12 +183,14 @@ def _in_pictures(viewer: Viewer, index: Index, filters: Filters, limit: Row) -> 
     viewer.pictures.expect(viewer.run(filters.run).store, [case])
     number = index.case_number(case)
     source = {"picture": address("/picture", {**drawn, "side": "source"}), "open": _case_address(filters, case, None)}
-    tiles: list[Row] = [{**source, "words": "source", "severity": None}]
+    tiles: list[Row] = [{**source, "words": "source", "severity": None, "said": ()}]
     for rule, which, state in ((limit["last_rule"], "last", "holds"), (limit["rule"], "limit", "broken")):
         if rule is None or number is None:
-            tiles.append({"picture": "", "open": "", "words": "no smaller level was seen to hold", "severity": None})
+            words = "no smaller level was seen to hold"
+            tiles.append({"picture": "", "open": "", "words": words, "severity": None, "said": ()})
             continue
         verdict = verdict_of(index, "", number, known_rule(index, rule))
+        (marked,) = marked_pairs(index.run.store, [verdict], index.judging) if verdict else (None,)
         tiles.append(
             {
                 "picture": address("/picture", {**drawn, "rule": rule, "side": "follow-up"}),
@@ -195,6 +198,8 @@ def _in_pictures(viewer: Viewer, index: Index, filters: Filters, limit: Row) -> 
                 "words": f"{level_words(limit, which)}: {state}",
                 "severity": verdict and verdict["severity"],
                 "limit": index.thresholds(filters.threshold)[rule],
+                "said": marked.follow_up if marked else (),
             }
         )
+        tiles[0]["said"] = marked.source if marked else ()
     return {"case": case, "tiles": tiles}
