@@ -264,6 +264,7 @@ def test_runs_without_a_rule_in_common_are_not_offered_for_comparison(tmp_path: 
 def test_comparison_counts_pairs(client: Any, base: Path) -> None:
     a, b = (instar.open_run(base / name) for name in ("poses", "steady"))
     text = client.get("/compare?a=poses&b=steady&threshold=0.1").text
+    assert re.search(r"No rule shows a sure difference between|is surely (worse|better) under \d+ of", text)
     for rule in ("stretch(1, 0.8) => poses", "gamma(0.5) => poses"):
         one, two = (held.at(held.cases.is_not_null()) for held in (run.severities().only([rule]) for run in (a, b)))
         assert one.cases.to_list() == two.cases.to_list()

@@ -12,8 +12,9 @@ from instar.analysis.comparison import corrected, rule_counts, search_words, sev
 from instar.analysis.rates import rated
 from instar.engine import DEFAULT
 from instar.relations import MarkedPair
-from instar.report.compared import FEW, run_notes, severities_words
+from instar.report.compared import FEW, found_words, own_notes, severities_words, unshared_words
 from instar.report.marks import marked_pairs
+from instar.report.verdict import rules_words
 from instar.store import Row
 from instar.viewer.index import Index
 from instar.viewer.pages import Viewer, known_rule, verdict_of
@@ -42,7 +43,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
         "few": FEW,
         "changed": changed,
         "notes": {
-            name: " ".join(run_notes(index.run.answers(index.judging), side))
+            name: " ".join(own_notes(index.run, index.judging, side))
             for name, index, side in zip((a.name, b.name), indexes, (first, second), strict=True)
         },
         "rules": [(rule, known_rule(indexes[0], rule).name) for rule in first.rules],
@@ -59,14 +60,20 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     limits = indexes[0].thresholds(filters.threshold)
     both = ~np.isnan(first.severity) & ~np.isnan(second.severity)
     pairs = _pairs(viewer, [a, b], indexes, filters, first, second)
+    rows, called = _rows(indexes[0], shared, first, second, limits), (names[a.name], names[b.name])
+    spelled = {rule: known_rule(indexes[0], rule).name for rule in first.rules}
+    idle = any(answers.silent or answers.alike for answers in (one.run.answers(one.judging) for one in indexes))
+    opened = indexes[0].run, indexes[1].run
+    said = [
+        rules_words(_counted(rows), called, idle=idle) if rows else "",
+        "" if idle else severities_words(severity_signs(first, second), called, spelled),
+        found_words(*opened, called, (indexes[0].judging, indexes[1].judging)),
+        *unshared_words(*opened, called),
+    ]
     return {
         **here,
-        "rows": _rows(indexes[0], shared, first, second, limits),
-        "severities": severities_words(
-            severity_signs(first, second),
-            (names[a.name], names[b.name]),
-            {rule: known_rule(indexes[0], rule).name for rule in first.rules},
-        ),
+        "rows": rows,
+        "said": [] if here["searches"] else list(filter(None, said)),
         "judged": bool(both.any()),
         "pairs": pairs,
         "marks": _marks(indexes[0], pairs),
@@ -113,6 +120,27 @@ def _rows(
     after = corrected([row["p"] for row in rows], [row["judged"] for row in rows])
     rows = [{**row, "p_corrected": p} for row, p in zip(rows, after, strict=True)]
     return sorted(rows, key=lambda row: (row["p"], -abs(row["difference"] or 0.0)))
+
+
+def _counted(rows: Sequence[Row]) -> pl.DataFrame:
+    """The rows as the sentences about them take them."""
+    low_high = ((row["interval"] or (None, None)) for row in rows)
+    columns = [
+        {
+            "name": row["name"],
+            "cases": row["judged"],
+            "first": row["a"]["violated"],
+            "second": row["b"]["violated"],
+            "first_only": row["only_a"],
+            "second_only": row["only_b"],
+            "difference": row["difference"],
+            "low": low,
+            "high": high,
+            "p_corrected": row["p_corrected"],
+        }
+        for row, (low, high) in zip(rows, low_high, strict=True)
+    ]
+    return pl.DataFrame(columns, infer_schema_length=None)
 
 
 def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:
