@@ -114,7 +114,8 @@ def aspect(examined: Examination) -> tuple[State, str]:
         )
     kinds = {"mirror": "mirrored", "stretch": "squeezed", "pad": "padded"}
     compared = [probe.partition("(")[0] for probe, some in errors(examined, AS_IS).items() if some]
-    seen = " or ".join(words for kind, words in kinds.items() if kind in compared)
+    *others, last = (words for kind, words in kinds.items() if kind in compared)
+    seen = f"{', '.join(others)} or {last}" if others else last
     follow = f"places follow a {seen} image, within {percent(worst, 1)} of its size"
     if missing := " and ".join(words for kind, words in kinds.items() if kind not in compared):
         return "unsure", f"{follow}; {missing} ones could not be compared"
