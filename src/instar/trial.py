@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -27,7 +28,7 @@ from instar.store import Store
 from instar.suites import Suite
 from instar.systems import System, default_objects
 from instar.systems import system as loaded_system
-from instar.systems.check import SAMPLES, Finding, check_system
+from instar.systems.check import SAMPLES, Finding, check_system, watched
 from instar.transforms import NotApplicable
 
 ImageLike = Input | npt.NDArray[np.uint8] | str | Path
@@ -104,22 +105,33 @@ def _shown(source: Input) -> Image:
 
 
 def check(
-    system: str | System | Callable[..., object], inputs: Sequence[str | Path], out: str | Path, *, limit: int = SAMPLES
-) -> tuple[list[Finding], list[Path]]:
-    """Whether a system's adapter is right, and pictures of its answers in a folder.
+    system: str | System | Callable[..., object],
+    inputs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    limit: int = SAMPLES,
+    timeout: float | None = None,
+) -> tuple[list[Finding], list[Path], bool]:
+    """Whether a system's adapter is right, pictures of its answers in a folder, and whether it found anything at all.
 
-    Without inputs: sample photos, or scenes that are made for it. Of all images the first `limit` are asked. For a
-    predictor of scenes, inputs are datasets. What scores too little to count is not drawn, and pictures of the same
-    inputs are replaced; findings say both.
+    Without inputs: sample photos, or scenes that are made for it. Of all images that can be read the first `limit` are
+    asked. For a predictor of scenes, inputs are datasets. What scores too little to count is not drawn, and pictures of
+    the same inputs are replaced; findings say both. With a `timeout` in seconds for one answer, stderr also says what
+    is waited for.
     """
-    loaded = loaded_system(system)
+    with nullcontext() if timeout is None else watched(f"{system} is not loaded", None):
+        loaded = loaded_system(system)
     if loaded.takes == Image.kind:
         cases = [case for path in inputs for case in _images(path)] or list(chosen_dataset("sample-photos").cases())
     else:
         cases = [case for path in inputs for case in islice(chosen_dataset(path).cases(), 4)]
-    read = ((case.id, read_input(case)[0]) for case in cases[:limit])
-    named = [(name, made) for name, made in read if made.kind == loaded.takes]
-    findings, answers = check_system(loaded, named, samples=limit, offered=len(cases))
+    named, unreadable = _read(cases, loaded.takes, limit)
+    offered = len(cases) - len(unreadable)
+    findings, answers = check_system(loaded, named, samples=limit, offered=offered, timeout=timeout)
+    found_any = not output_kind(loaded.kind).has_marks or any(answer.marks() for _, _, answer in answers)
+    if unreadable:
+        message = f"{count_of(len(unreadable), loaded.takes)} that cannot be read left out: {unreadable[0]}"
+        findings.append(Finding("inputs", "skipped", f"{message}{' …' if len(unreadable) > 1 else ''}"))
     confidence, fainter = _confidence(loaded.kind), 0
     paths = _pictures(Path(out), [name for name, _, _ in answers])
     replaced = sum(path.exists() for path in paths)
@@ -137,7 +149,26 @@ def check(
             f"{count_of(fainter, 'fainter one')} {'is' if fainter == 1 else 'are'} not"
         )
         findings.append(Finding("pictures", "ok", message))
-    return findings, paths
+    return findings, paths, found_any
+
+
+def _read(cases: Iterable[Case], kind: str, limit: int) -> tuple[list[tuple[str, Input]], list[Unreadable]]:
+    """The first inputs that can be read, and what is wrong with those between them."""
+    named: list[tuple[str, Input]] = []
+    unreadable: list[Unreadable] = []
+    for case in cases:
+        if len(named) == limit:
+            break
+        try:
+            made, _ = read_input(case)
+        except Unreadable as error:
+            unreadable.append(error)
+            continue
+        if made.kind == kind:
+            named.append((case.id, made))
+    if unreadable and not named:
+        raise unreadable[0]
+    return named, unreadable
 
 
 def _images(path: str | Path) -> Iterable[Case]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,6 +71,51 @@ def test_check_takes_a_folder_of_images(typed: Type, photos: Path, tmp_path: Pat
     some = typed("check", "tests.toys:rectangles", photos, "--out", tmp_path / "b", "--limit", 3)
     assert "3 of the 4 images were asked, the first; 3 of 3 images answered" in some.words
     assert len(list((tmp_path / "b").iterdir())) == 3
+
+
+def test_check_leaves_out_what_cannot_be_read(typed: Type, photos: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    shutil.copytree(photos, folder)
+    whole = (folder / "000.png").read_bytes()
+    (folder / "000.png").write_bytes(whole[: len(whole) // 2])
+    good = typed("check", "tests.toys:rectangles", folder, "--out", tmp_path / "a", "--limit", 3)
+    assert good.code == 0, good.stderr
+    assert "1 image that cannot be read left out" in good.words and "000.png: truncated" in good.words
+    assert "3 of 3 images answered" in good.words, "the next was taken"
+    none = typed("check", "tests.toys:rectangles", folder / "000.png", "--out", tmp_path / "b")
+    assert none.code == 2 and "000.png: truncated" in none.stderr
+
+
+def test_check_of_what_finds_nothing_tells_nothing(typed: Type, photos: Path, tmp_path: Path) -> None:
+    useless = typed("check", "tests.cli.wrong:blind", photos, "--out", tmp_path / "a")
+    assert useless.code == 3 and "nothing was found in any of 4 images" in useless.words
+    assert "Exit codes" in typed("--help").words and "it is 3" in typed("check", "--help").words
+
+
+def test_check_ends_where_no_answer_comes(typed: Type, photos: Path, tmp_path: Path) -> None:
+    hangs = typed("check", "tests.cli.wrong:hanging", photos, "--out", tmp_path / "a", "--timeout", 0.3)
+    assert hangs.code == 1, hangs.words
+    assert "first 000.png: TimeoutError: no answer within 0.3 s (wrong.py:" in hangs.words
+
+
+HANGS = """\
+import ctypes
+from instar import Detections
+def detect(image) -> Detections:
+    mutex = ctypes.create_string_buffer(64)
+    while True:
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+"""
+
+
+def test_check_of_what_hangs_outside_of_python_ends(photos: Path, tmp_path: Path) -> None:
+    """No interruption reaches it; the process ends, and says at which image."""
+    (tmp_path / "hangs.py").write_text(HANGS)
+    short = "import instar.systems.check.patience as p; p.GRACE = 0.5; from instar.cli import app; app()"
+    command = [sys.executable, "-c", short, "check", "hangs:detect", str(photos / "000.png"), "--timeout", "0.5"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1, ended
+    assert "question 1, 000.png, is not answered after 0.5 s" in ended.stderr
 
 
 def test_check_of_what_takes_no_images(typed: Type, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
-"""Adapters with mistakes: coordinates from 0 to 1 instead of pixels, which many return, one that always raises, and one
-that is never sure."""
+"""Adapters with mistakes: coordinates from 0 to 1 instead of pixels, which many return, one that always raises, and
+ones that are never sure, find nothing, or never answer."""
 
 from __future__ import annotations
+
+import time
 
 import numpy as np
 
@@ -22,3 +24,12 @@ def raising(pixels: np.ndarray) -> Detections:
 def faint(pixels: np.ndarray) -> Detections:
     answer = rectangles(pixels)
     return Detections.from_xyxy(answer.boxes, answer.labels, 0.3 * answer.scores)
+
+
+def blind(pixels: np.ndarray) -> Detections:
+    return Detections.from_xyxy([], [])
+
+
+def hanging(pixels: np.ndarray) -> Detections:
+    time.sleep(60)
+    return blind(pixels)

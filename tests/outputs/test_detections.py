@@ -95,6 +95,7 @@ def test_drawn_with_their_outlines_and_labels() -> None:
         ([[1, 2, 3, np.nan]], ["a"], {}, "not a finite number"),
         ([[1, 2, 3, 4]], ["a"], {"scores": [np.inf]}, "not a finite number"),
         ([[5, 2, 3, 4]], ["a"], {}, "x1 < x0.*add x to the width and y to the height"),
+        ([[5, 4, 3, 2], [9, 8, 1, 2]], ["a", "b"], {}, "If these are x1, y1, x0, y0, exchange the corners. Where"),
         ([[1, 2, 3, 4]] * 2, ["a", "b"], {"ids": ["7", "7"]}, "'7' is that of several"),
         ([[1, 2, 3, 4]], ["a"], {"masks": np.zeros((2, 3, 3))}, "one for each of the 1 boxes"),
     ],

@@ -96,7 +96,7 @@ def test_a_small_rest_of_an_object_is_not_judged_whether_it_is_found_or_not() ->
         judged = verdicts(source, answer, matrix=SHIFT)
         assert set(judged) == {"0"}, "what is found of it was not invented"
         assert judged["0"]["severity"] is None
-        assert judged["0"]["reason"] == "less than 50% of the object stayed in the frame"
+        assert judged["0"]["reason"] == "less than 50 % of the object stayed in the frame"
     assert verdicts(source, boxes(), matrix=SHIFT, share=0.3)["0"]["kind"] == "lost"
 
 

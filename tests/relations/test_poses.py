@@ -256,7 +256,7 @@ def test_of_whom_less_than_half_stays_in_the_frame_nothing_is_asked() -> None:
     for answer in (people(), people(moved(UPRIGHT, 310, 0))):
         judged = verdicts(people(UPRIGHT), answer, matrix=shifted(310))["0"]
         assert (judged["severity"], judged["kind"]) == (None, None)
-        assert judged["reason"] == "less than 50% of its landmarks stayed in the frame"
+        assert judged["reason"] == "less than 50 % of its landmarks stayed in the frame"
     assert verdicts(people(UPRIGHT), people(), matrix=shifted(290))["0"]["kind"] == "lost"
 
 

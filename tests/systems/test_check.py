@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import colorsys
 import io
+import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,7 +26,7 @@ from instar.report.listings import show_findings
 from instar.report.sentences import answers_words
 from instar.skeleton import Skeleton, skeleton, skeletons
 from instar.spelling import UnknownName
-from instar.systems.check import Finding, check_system
+from instar.systems.check import Finding, check_system, watched
 from instar.systems.check.examination import described
 from instar.systems.check.questions import _milliseconds
 from instar.systems.system import MissingExtra, System
@@ -146,6 +148,9 @@ def bad(findings: dict[str, Finding]) -> dict[str, str]:
 def test_a_perfect_system_has_nothing_against_it() -> None:
     findings, answers = check_system(PERFECT, PHOTOS)
     assert {finding.name for finding in findings if finding.state != "ok"} == {"classes", "map"}, findings
+    assert next(one.message for one in findings if one.name == "aspect").endswith(
+        "within 0.0\N{NO-BREAK SPACE}% of its size"
+    )
     assert "nothing that was found has a class" in next(one.message for one in findings if one.name == "classes")
     assert [name for name, _, _ in answers] == ["tall", "wide", "other"]
     assert all(len(answer) == 1 for _, _, answer in answers if isinstance(answer, Poses))
@@ -235,6 +240,29 @@ def test_sides_of_the_viewer() -> None:
     findings = checked(seeing(lambda points, _: points[COCO.swap]))
     assert bad(findings) == {"left/right": "warning"}
     assert "the subject's own" in findings["left/right"].message
+
+
+def by_picture(pixels: Pixels) -> Poses:
+    """The left one of two is always the one with the larger x, also of people who are upside down."""
+    points = see(pixels)
+    if points is not None and points[COCO.index("left_hip"), 0] < points[COCO.index("right_hip"), 0]:
+        points = points[COCO.swap]
+    return poses(points)
+
+
+def test_sides_named_by_the_picture_are_not_ok() -> None:
+    """A mirror does not show them; a half turn does. A model that fails upside down is not accused of anything."""
+    finding = checked(single(by_picture))["left/right"]
+    assert finding.state == "unsure" and "in 3 of 3 images turned upside down they are exchanged" in finding.message
+    assert checked(PERFECT)["left/right"].message.endswith("; upside down they stay with the person")
+
+    def upright(points: npt.NDArray[np.float64], pixels: Pixels) -> npt.NDArray[np.float64]:
+        return points if points[0, 1] < np.nanmean(points[:, 1]) else np.full_like(points, np.nan)
+
+    for system in (seeing(upright), single(lambda pixels: by_picture(pixels) if pixels[-1, 0, 0] else poses(None))):
+        assert checked(system)["left/right"].state in ("ok", "unsure")
+    finding = checked(seeing(upright))["left/right"]
+    assert finding.state == "ok" and "would not show: nobody was found again upside down" in finding.message
 
 
 def test_a_skeleton_without_its_pairs() -> None:
@@ -395,6 +423,26 @@ def test_a_system_that_remembers_the_last_image() -> None:
     assert checked(seeing(tracked))["determinism"].state == "problem"
 
 
+def test_a_tracker_that_gives_new_numbers_remembers() -> None:
+    """The same image right away has the same number, and one after others a new one: it never comes back."""
+    last: list[tuple[int, bytes]] = [(0, b"")]
+
+    def answer(pixels: Pixels) -> Detections:
+        if last[-1][1] != pixels.tobytes():
+            last.append((last[-1][0] + 1, pixels.tobytes()))
+        return Detections.from_xyxy([[5, 5, 60, 60]], [f"person {last[-1][0]}"], [0.9])
+
+    finding = checked(single(answer, "detections"))["determinism"]
+    assert finding.state == "problem" and finding.message.startswith("it remembers")
+
+
+def test_nobody_is_told_to_have_declared_what_he_did_not() -> None:
+    rng = np.random.default_rng(0)
+    message = checked(seeing(lambda points, _: points + rng.normal(0, 1, points.shape)))["determinism"].message
+    assert message.startswith("it counts as deterministic, as all that is not declared otherwise, but the same image")
+    assert "@declare(deterministic=False)" in message
+
+
 def seeded(honoured: bool, *, seedable: bool = True) -> System:
     free = np.random.default_rng(0)
 
@@ -451,6 +499,17 @@ def test_a_batch_that_cannot_be_stacked() -> None:
     assert "same shape" in findings["batch"].message
 
 
+@pytest.mark.parametrize("batch", [1, 16])
+def test_advice_about_stacking_is_for_what_takes_several(batch: int) -> None:
+    def predict(inputs: Sequence[Image], seeds: Sequence[int]) -> list[Any]:
+        if len(inputs) > 1:
+            raise RuntimeError("no")
+        return [poses(see(inputs[0].pixels))]
+
+    message = checked(System("alone", "poses", predict, "0", batch=batch))["batch"].message
+    assert ("stacking" in message) == (batch > 1) and "4 images of different sizes at once: RuntimeError: no" in message
+
+
 def test_too_few_answers_for_a_batch() -> None:
     findings = checked(System("one", "poses", lambda inputs, seeds: [poses(see(inputs[0].pixels))], "0"))
     assert bad(findings) == {"batch": "problem"}
@@ -481,8 +540,89 @@ def test_a_system_that_exits() -> None:
 
 def test_a_system_that_raises_where_nobody_is() -> None:
     findings = checked(single(lambda pixels: poses(see(pixels)[None])))  # type: ignore[index]
-    assert bad(findings) == {"empty": "problem"}
+    assert bad(findings) == {"answers": "problem", "empty": "problem"}
     assert "empty output" in findings["empty"].message
+
+
+LEANING = (("a", 0.0), ("b", 0.05), ("c", -0.05))
+
+
+def only(size: tuple[int, int]) -> System:
+    """Answers images of one size, and raises at any other one."""
+
+    def answer(pixels: Pixels) -> Poses:
+        if pixels.shape[1::-1] != size:
+            raise ValueError("wrong size")
+        return poses(see(pixels))
+
+    return single(answer)
+
+
+def test_questions_that_were_not_answered_are_not_ok() -> None:
+    findings = checked(only((200, 200)), [(name, painted(200, 200, lean)) for name, lean in LEANING])
+    aspect = findings["aspect"]
+    assert aspect.state == "unsure"
+    assert aspect.message.startswith(
+        "9 of 12 questions failed, first a after stretch(1, 0.6): ValueError: wrong size ("
+    )
+    assert "Apart from that: places follow a mirrored image, within" in aspect.message
+    assert aspect.message.endswith("; squeezed and padded ones could not be compared")
+    assert findings["scale"].state == "unsure" and "3 of 3 questions failed" in findings["scale"].message
+    assert findings["batch"].message.count("a after stretch(1.5, 1.25)") == 1
+    assert "different sizes" not in findings["batch"].message, "all that were answered have one size"
+
+
+def test_errors_on_changed_images_are_counted_with_their_place() -> None:
+    """Also a few of them: nothing else would say that they were left out."""
+    count = [0]
+
+    def answer(pixels: Pixels) -> Poses:
+        if pixels.shape[:2] == (240, 108):  # that is one of the three, squeezed
+            count[0] += 1
+            raise RuntimeError("no memory")
+        return poses(see(pixels))
+
+    findings = checked(single(answer))
+    assert count == [1] and list(bad(findings)) == ["answers"]
+    words = findings["answers"].message
+    assert words.startswith("3 of 3 images answered with poses, but 1 of ")
+    assert " questions failed, first tall after stretch(1, 0.6): RuntimeError: no memory (test_check.py:" in words
+    assert findings["aspect"].state == "unsure"
+
+
+def test_what_never_answers_in_time_ends_the_questions() -> None:
+    def answer(pixels: Pixels) -> Poses:
+        if pixels[0, 0, 0] == 128:
+            time.sleep(60)
+        return poses(see(pixels))
+
+    begin = time.monotonic()
+    findings, answers = check_system(single(answer), PHOTOS, timeout=0.5)
+    assert time.monotonic() - begin < 30 and len(answers) == len(PHOTOS)
+    words = findings[0].message
+    assert findings[0].state == "problem" and "1 of " in words
+    assert re.search(
+        r"first tall after colour_fill.*: TimeoutError: no answer within 0.5 s \(test_check.py:\d+\)", words
+    )
+    assert {one.state for one in findings[3:]} == {"skipped"} and len(findings) == len(checked(PERFECT))
+    first, *rest = check_system(single(lambda pixels: time.sleep(60)), PHOTOS, timeout=0.1)[0]
+    assert first.state == "problem" and first.message.startswith("1 of 1 questions failed, first tall: TimeoutError")
+    assert {one.state for one in rest} == {"skipped"}
+
+
+def test_what_is_interrupted_names_the_question() -> None:
+    def answer(pixels: Pixels) -> Poses:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="question 1, tall, is not answered"):
+        check_system(single(answer), PHOTOS, timeout=60)
+
+
+def test_waiting_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("instar.systems.check.patience.PATIENCE", 0.1)
+    with watched("a.jpg is not answered", None):
+        time.sleep(0.4)
+    assert capsys.readouterr().err == "instar: a.jpg is not answered after 0.1 s; Ctrl-C stops\n"
 
 
 def test_an_answer_of_the_wrong_kind() -> None:

@@ -213,6 +213,9 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
     "x, y, width, height": (
         lambda: boxes(lambda at, i: _wh(at)), PHOTOS, "answers", "add x to the width",
     ),
+    "corners exchanged": (
+        lambda: boxes(lambda at, i: at[:, [2, 3, 0, 1]]), PHOTOS, "answers", "If these are x1, y1, x0, y0, exchange",
+    ),
     "x, y, width, height of large boxes": (lambda: large(as_xywh), PHOTOS, "coordinates", "x, y, width and height"),
     "middles and sizes of large boxes": (lambda: large(as_middle), PHOTOS, "coordinates", "the middle of the box"),
     "middles and sizes": (lambda: boxes(lambda at, i: _middles(at)), PHOTOS, "answers", "the middle of the box"),

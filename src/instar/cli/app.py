@@ -109,8 +109,8 @@ class Commands(TyperGroup):
                     raise
                 _report(flags_spelled(_message(error), self._flags(ctx)))
                 raise typer.Exit(2) from None
-            except KeyboardInterrupt:
-                _report("stopped")
+            except KeyboardInterrupt as error:
+                _report(": ".join(["stopped", *map(str, error.args)]))
                 raise typer.Exit(130) from None
             except BaseException as error:
                 if not _is_another_version(error):
@@ -180,8 +180,8 @@ app = typer.Typer(
     "answer is known, and measure how far the system's answers stray.",
     epilog=f"More commands, each with a --help of its own: {', '.join([*COMMANDS[MORE], 'models'])}.\n\n"
     "Exit codes: 0 done; 1 found what the command was asked to fail on; 2 wrong use; "
-    "3 the run says nothing: no input was answered, no pair was judged, every answer is the same, or most pairs are "
-    "near ties; 130 stopped.",
+    "3 the run says nothing: no input was answered, no pair was judged, every answer is the same, most pairs are "
+    "near ties, or a check found nothing in any image; 130 stopped.",
 )
 for group, commands in COMMANDS.items():
     for name, command in commands.items():

@@ -10,6 +10,7 @@ import typer
 
 from instar.cli.options import Json, Objects, Pool, SuiteArgument, SystemArgument, Zones
 from instar.cli.printing import flags_spelled, new_console, print_json
+from instar.cli.running import Timeout
 
 
 def check(
@@ -28,14 +29,16 @@ def check(
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, help="Of many images, the first 8 are asked: each a dozen times. Ask N.")
     ] = 8,
+    timeout: Timeout = 60.0,
     as_json: Json = False,
 ) -> None:
     """Check whether the adapter of a system is right, and say what to change.
 
     It looks for the usual mistakes in coordinates (unit, order, margins, offsets), classes, scores, channels (RGB or
     BGR), left and right, batches and class maps. It also finds answers by chance or from memory, zeros for what was not
-    found, objects found twice, and seeds and pasts that are ignored. If there is a problem, the exit code is 1. What
-    these images cannot tell is unsure: ask more.
+    found, objects found twice, and seeds and pasts that are ignored. If there is a problem, the exit code is 1. If
+    there is none, but nothing was found in any image, so that nothing can be told, it is 3. What these images cannot
+    tell is unsure: ask more. An answer that does not come in time is a problem, and ends the questions.
 
     Examples:
 
@@ -50,13 +53,15 @@ def check(
     from instar import trial
     from instar.report.listings import show_findings
 
-    findings, drawn = trial.check(system, images or [], out, limit=limit)
+    findings, drawn, found_any = trial.check(system, images or [], out, limit=limit, timeout=timeout)
     if as_json:
         print_json({"findings": [asdict(one) for one in findings], "pictures": [str(path) for path in drawn]})
     else:
         show_findings(new_console(), findings, drawn)
     if any(finding.state == "problem" for finding in findings):
         raise typer.Exit(1)
+    if not found_any:
+        raise typer.Exit(3)
 
 
 def preview(

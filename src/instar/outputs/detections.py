@@ -77,11 +77,12 @@ class Detections(OutputDefaults):
             )
         if not np.isfinite(self.boxes).all() or not np.isfinite(self.scores).all():
             raise ValueError("a box or a score is not a finite number")
-        if (self.boxes[:, 2:] < self.boxes[:, :2]).any():
+        if (below := self.boxes[:, 2:] < self.boxes[:, :2]).any():
+            corners = "If these are x1, y1, x0, y0, exchange the corners. " if below.all() else ""
             raise ValueError(
-                "a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1. Where a model gives x, y, width and height, "
-                "add x to the width and y to the height; where its x and y are the middle of the box, take half of the "
-                "width and height off them, and add it"
+                "a box has x1 < x0 or y1 < y0; boxes are x0, y0, x1, y1. "
+                f"{corners}Where a model gives x, y, width and height, add x to the width and y to the height; where "
+                "its x and y are the middle of the box, take half of the width and height off them, and add it"
             )
         if len(set(self.ids)) != len(self.ids):
             twice = next(name for name, count in Counter(self.ids).items() if count > 1)

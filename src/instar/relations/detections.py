@@ -124,7 +124,7 @@ class _Scene:
             why = "its box has no area" if nothing else "the object was carried out of the frame"
             return {**own, "severity": None, "reason": why}
         if self.share[number] < self.least_share:
-            why = f"less than {self.least_share:.0%} of the object stayed in the frame"
+            why = f"less than {100 * self.least_share:.0f} % of the object stayed in the frame"
             return {**own, "severity": None, "reason": why}
         if match is None:
             return {**own, "severity": 1.0, "kind": "lost", "iou": 0.0, "lost": 1}

@@ -423,7 +423,7 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.
         "every landmark was carried out of the frame",
         f"no body length: {ends} absent, or both at one place",
         NOTHING_FOUND,
-        f"less than {options['share']:.0%} of its landmarks stayed in the frame",
+        f"less than {100 * options['share']:.0f} % of its landmarks stayed in the frame",
         "all landmarks lie in one place, in both images",
         "every landmark lies outside the source's frame",
     ]

@@ -183,7 +183,7 @@ def place(
     largest = ground.sizes()[1] / ground.areas[0]
     if largest <= spans[-1][0]:
         raise NotApplicable(
-            f"an object of the size of those in this image covers no more than {spans[-1][0]:.0%} of "
+            f"an object of the size of those in this image covers no more than {100 * spans[-1][0]:.0f} % of "
             "the largest one; a lower most= asks for less"
         )
     failed = len(spans) - 1
@@ -204,7 +204,7 @@ def place(
                 too_wide = size[0]  # where there is no free place for it, there is none for a larger one
     tried = f"{min(len(items), ITEMS)} object{'s' * (len(items) > 1)} of the pool"
     low, high = spans[failed]
-    share = "no object" if failed == 0 else f"{max(low, 0):.0%} to {high:.0%} of the largest object"
+    share = "no object" if failed == 0 else f"{100 * max(low, 0):.0f} to {100 * high:.0f} % of the largest object"
     raise NotApplicable(
         f"nothing fits: {tried} tried, and no place found that covers {share}"
         + (", and no more of any other" if failed else "")

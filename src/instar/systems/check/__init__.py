@@ -4,5 +4,6 @@ Each finding says what was seen and what to change. A system that raises gets a 
 """
 
 from instar.systems.check.findings import SAMPLES, Finding, check_system
+from instar.systems.check.patience import watched
 
-__all__ = ["SAMPLES", "Finding", "check_system"]
+__all__ = ["SAMPLES", "Finding", "check_system", "watched"]

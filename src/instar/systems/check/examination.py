@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,8 +15,10 @@ from instar.case import Input
 from instar.image import Image
 from instar.outputs import Output, Row, output_kind
 from instar.outputs.marks import Mark
+from instar.own import failed_at, place_of
 from instar.skeleton import Skeleton
 from instar.spelling import UnknownName
+from instar.systems.check.patience import Unanswered, watched
 from instar.systems.system import MissingExtra, System
 from instar.transforms import transformation
 from instar.warp import Size, Warp
@@ -46,42 +49,83 @@ class Examination:
 
     `steady`, `pixels` and `astray` are what earlier questions found out: the same image gets the same answer, the
     coordinates are pixels, they mean something else than they should. `writes`: it changed the pixels it was given.
-    `offered`: of how many images these are the first.
+    `offered`: of how many images these are the first. `timeout`: the seconds that an answer may take.
+    `log` has what was asked about one input at a time, with the error where there was one; `leant_on` are the numbers
+    of those by which the finding in hand is made.
     """
 
     system: System
     images: list[tuple[str, Input]]
     offered: int = 0
+    timeout: float | None = None
     first: list[Answer] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     writes: bool = False
     steady: bool = False
     pixels: bool = False
     astray: bool = False
-    _followed: dict[str, tuple[list[tuple[Output, Output, Warp]], str]] = field(default_factory=dict)
+    log: list[tuple[str, Exception | None]] = field(default_factory=list)
+    leant_on: set[int] = field(default_factory=set)
+    _followed: dict[str, tuple[list[tuple[Output, Output, Warp]], range]] = field(default_factory=dict)
 
-    def ask(self, images: Sequence[Input], seed: int = 0) -> list[Answer]:
-        """Answers to copies, so that a system that writes into its inputs spoils nothing but itself."""
+    def ask(self, images: Sequence[Input], seed: int = 0, what: str = "") -> list[Answer]:
+        """Answers to copies, so that a system that writes into its inputs spoils nothing but itself.
+
+        `what` names them in words, where they are not one of the images.
+        """
         copies = [Image(image.pixels.copy()) if isinstance(image, Image) else image for image in images]
+        what = what or self.name_of(images[0])
+        seconds = None if self.timeout is None else self.timeout * len(copies)
+        waiting = f"question {len(self.seconds) + 1}, {what}, is not answered"
         start = time.perf_counter()
         try:
-            answers: list[Answer] = list(self.system.answer(copies, [seed] * len(copies)))
+            with nullcontext() if seconds is None else watched(waiting, seconds):
+                answers: list[Answer] = list(self.system.answer(copies, [seed] * len(copies)))
+        except Unanswered as late:
+            self.log.append((what, TimeoutError(f"no answer within {seconds:g} s").with_traceback(late.__traceback__)))
+            raise
         except (Exception, SystemExit) as error:
             wrong = error if isinstance(error, Exception) else RuntimeError(f"it called sys.exit({error})")
             answers = [wrong] * len(copies)
         self.seconds.append((time.perf_counter() - start) / len(copies))
         self.writes |= any(a.content_hash() != b.content_hash() for a, b in zip(copies, images, strict=True))
+        if len(answers) == 1:
+            self.leant_on.add(len(self.log))
+            self.log.append((what, answers[0] if isinstance(answers[0], Exception) else None))
         return answers
 
-    def one(self, image: Input, seed: int = 0) -> Answer:
-        return self.ask([image], seed)[0]
+    def one(self, image: Input, seed: int = 0, what: str = "") -> Answer:
+        return self.ask([image], seed, what)[0]
+
+    def changed(self, image: Input, spelling: str) -> tuple[Answer, Warp]:
+        """The answer to a transformed image, and where its points went."""
+        made, change = transformation(spelling)(image)
+        return self.one(made, what=f"{self.name_of(image)} after {spelling}"), change.warp
+
+    def name_of(self, image: Input) -> str:
+        return next((name for name, one in self.images if one is image), f"a {self.system.takes} that is made here")
+
+    def failed(self, numbers: Collection[int]) -> str:
+        """In words how many of some questions failed, and the first error; empty where none did.
+
+        An image that failed as it is fails each time, and is told of once; so is that all of them did.
+        """
+        lost = [
+            name for (name, _), answer in zip(self.images, self.first, strict=False) if isinstance(answer, Exception)
+        ]
+        others = [self.log[number] for number in sorted(numbers) if self.log[number][0] not in lost]
+        wrong = [(what, error) for what, error in others if error is not None]
+        if not wrong or len(lost) == len(self.images):
+            return ""
+        what, error = wrong[0]
+        return f"{len(wrong)} of {len(others)} questions failed, first {what}: {described(error)}"
 
     @property
     def answered(self) -> list[tuple[str, Input, Output]]:
         """The images that were answered, with the first answer."""
         return [
             (name, image, answer)
-            for (name, image), answer in zip(self.images, self.first, strict=True)
+            for (name, image), answer in zip(self.images, self.first, strict=False)
             if not isinstance(answer, Exception)
         ]
 
@@ -129,21 +173,19 @@ class Examination:
         if self.astray:
             raise Skip("the coordinates must be right first")
 
-    def followed(self, spelling: str) -> tuple[list[tuple[Output, Output, Warp]], str]:
-        """Each answer that found something with the one to the transformed image; and the first error there was."""
+    def followed(self, spelling: str) -> list[tuple[Output, Output, Warp]]:
+        """Each answer that found something with the one to the transformed image, where that was answered."""
         if spelling not in self._followed:
             pairs: list[tuple[Output, Output, Warp]] = []
-            trouble = ""
-            transform = transformation(spelling)
+            begin = len(self.log)
             for image, answer in self.with_marks or [(image, answer) for _, image, answer in self.answered]:
-                changed, change = transform(image)
-                after = self.one(changed)
-                if isinstance(after, Exception):
-                    trouble = trouble or f"{described(after)} on an image after {spelling}"
-                else:
-                    pairs.append((answer, after, change.warp))
-            self._followed[spelling] = pairs, trouble
-        return self._followed[spelling]
+                after, warp = self.changed(image, spelling)
+                if not isinstance(after, Exception):
+                    pairs.append((answer, after, warp))
+            self._followed[spelling] = pairs, range(begin, len(self.log))
+        pairs, numbers = self._followed[spelling]
+        self.leant_on.update(numbers)
+        return pairs
 
 
 def skeleton_of(output: Output) -> Skeleton | None:
@@ -248,11 +290,18 @@ def _unplaced(one: Row, other: Row) -> tuple[float, str]:
 
 
 def described(error: BaseException) -> str:
-    """An error in one line; what Instar itself says needs no name of a class."""
+    """An error in one line, with its place in the user's own code; what Instar itself says needs no name of a class."""
     lines = str(error).strip().splitlines()
     if lines and isinstance(error, MissingExtra | UnknownName):
         return lines[0][:200]
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    frame = failed_at(error)
+    where = f" ({place_of(frame)})" if frame else ""
+    return (f"{type(error).__name__}: {lines[0][:500]}" if lines else type(error).__name__) + where
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share in per cent, as reports write it."""
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def size_text(size: Size) -> str:

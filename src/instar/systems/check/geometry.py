@@ -18,14 +18,15 @@ from instar.systems.check.examination import (
     Floats,
     Skip,
     State,
-    described,
     distances,
+    images_text,
     matched,
+    percent,
     size_text,
     skeleton_of,
+    swapped_sides,
 )
-from instar.systems.check.readings import FRAMES, ORDERS, explained, fitting
-from instar.transforms import transformation
+from instar.systems.check.readings import AS_IS, ASTRAY, FRAMES, ORDERS, errors, explained, fitting
 from instar.warp import Warp, inside
 
 ADRIFT = 0.08
@@ -107,10 +108,18 @@ def aspect(examined: Examination) -> tuple[State, str]:
         return "problem", explained("places", worst, fits)
     if worst > ADRIFT:
         return "warning", (
-            f"in a squeezed or padded image places are {worst:.0%} of its size from where they should be: see whether "
-            "they go back through the same scaling and margins as the image, or whether the model cannot bear it"
+            f"in a squeezed or padded image places are {percent(worst)} of its size from where they should be: see "
+            "whether they go back through the same scaling and margins as the image, or whether the model cannot bear "
+            "it"
         )
-    return "ok", f"places follow a mirrored, squeezed or padded image, within {worst:.1%} of its size"
+    kinds = {"mirror": "mirrored", "stretch": "squeezed", "pad": "padded"}
+    compared = [probe.partition("(")[0] for probe, some in errors(examined, AS_IS).items() if some]
+    *others, last = (words for kind, words in kinds.items() if kind in compared)
+    seen = f"{', '.join(others)} or {last}" if others else last
+    follow = f"places follow a {seen} image, within {percent(worst, 1)} of its size"
+    if missing := " and ".join(words for kind, words in kinds.items() if kind not in compared):
+        return "unsure", f"{follow}; {missing} ones could not be compared"
+    return "ok", follow
 
 
 def sides(examined: Examination) -> tuple[State, str]:
@@ -127,7 +136,7 @@ def sides(examined: Examination) -> tuple[State, str]:
     paired = bones.swap != np.arange(len(bones.landmarks))
     if not paired.any():
         raise Skip(f"skeleton {bones.name} has no left/right pairs")
-    pairs, trouble = examined.followed("mirror(h)")
+    pairs = examined.followed("mirror(h)")
     swapped, kept, width, only = [], [], [], {"swap": 0, "keep": 0}
     for before, after, warp in pairs:
         off = {side: distances(carried(before, warp, side), after.marks(), paired) for side in ("swap", "keep")}
@@ -145,8 +154,6 @@ def sides(examined: Examination) -> tuple[State, str]:
     if not swapped and only["swap"]:
         return "ok", f"in {only['swap']} mirrored images what was found changes its side"
     if not swapped:
-        if trouble:
-            return "problem", trouble
         raise Skip("nothing was found in the mirrored images")
     with_swap, without, apart = (float(np.median(each)) for each in (swapped, kept, width))
     if apart < 4:
@@ -163,7 +170,36 @@ def sides(examined: Examination) -> tuple[State, str]:
     seen = f"mirrored answers are {with_swap:.1f} px off with the sides exchanged, {without:.1f} px without"
     if with_swap > 0.5 * without:
         return "unsure", f"{seen}: too close to tell. Ask more images, of subjects whose sides are far apart"
-    return "ok", seen
+    stay, exchanged = _upside_down(examined, paired)
+    if exchanged > stay:
+        return "unsure", (
+            f"{seen}; but in {exchanged} of {images_text(stay + exchanged)} turned upside down they are exchanged. "
+            "Either sides are named by the picture (left is always the larger x), where they must be the person's own, "
+            "or the model mistakes people who are upside down"
+        )
+    if not stay:
+        return "ok", f"{seen}. Sides named by the picture would not show: nobody was found again upside down"
+    return "ok", f"{seen}; upside down they stay with the person"
+
+
+def _upside_down(examined: Examination, paired: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """In how many images that are turned by 180° the sides stay with the person, and in how many they are exchanged.
+
+    Images count in which the landmarks are where they should be, whatever their side: many models that are right fail
+    on people who are upside down. A system that takes the side from the picture exchanges them there, and in a mirror
+    it looks right.
+    """
+    votes = []
+    for before, after, warp in examined.followed("mirror(both)"):
+        swap = swapped_sides(before)
+        expected, actual = examined.sure_marks(before.warped(warp)), examined.sure_marks(after)
+        other = [Mark(mark.label, mark.places[swap], mark.score, mark.scores) for mark in expected]
+        off = [far for marks in (expected, other) if len(far := distances(marks, actual, paired))]
+        if len(off) == 2:
+            stay, exchanged = (float(np.median(far)) for far in off)
+            if min(stay, exchanged) < min(ASTRAY * max(warp.target), 0.5 * max(stay, exchanged)):
+                votes.append(stay < exchanged)
+    return sum(votes), len(votes) - sum(votes)
 
 
 def _unpaired(landmarks: Sequence[str], swap: npt.NDArray[np.intp]) -> tuple[str, str] | None:
@@ -214,26 +250,20 @@ def _from_behind(examined: Examination) -> str:
 def scale(examined: Examination) -> tuple[State, str]:
     examined.need_pixels()
     shifts, fixed, moved = [], [], []
-    trouble = ""
     for factor in sorted({fitting_factor(image, 2.0) for image, _ in examined.with_marks}):
-        how = transformation(f"rescale({factor:g})")
         for image, answer in examined.with_marks:
             if fitting_factor(image, 2.0) != factor:
                 continue
-            changed, change = how(image)
-            after = examined.one(changed)
+            after, warp = examined.changed(image, f"rescale({factor:g})")
             if isinstance(after, Exception):
-                trouble = trouble or f"{described(after)} on an image after {how.id}"
                 continue
-            expected, actual = examined.sure_marks(answer.warped(change.warp)), examined.sure_marks(after)
+            expected, actual = examined.sure_marks(answer.warped(warp)), examined.sure_marks(after)
             far = distances(expected, actual)
             if len(far):
-                moved.append(float(np.median(far)) / max(changed.size))
-                fixed.append(float(np.median(distances(examined.sure_marks(answer), actual))) / max(changed.size))
+                moved.append(float(np.median(far)) / max(warp.target))
+                fixed.append(float(np.median(distances(examined.sure_marks(answer), actual))) / max(warp.target))
                 shifts += [(b - a) / (1 - factor) for a, b in matched(expected, actual)]
     if not shifts:
-        if trouble:
-            return "problem", trouble
         raise Skip("nothing was found in the scaled images")
     if np.median(moved) > 0.05 and np.median(fixed) < 0.5 * np.median(moved):
         return "problem", (
@@ -242,7 +272,7 @@ def scale(examined: Examination) -> tuple[State, str]:
         )
     flips = [
         (b - a) / 2
-        for before, after, warp in examined.followed("mirror(h)")[0]
+        for before, after, warp in examined.followed("mirror(h)")
         for a, b in matched(examined.sure_marks(before.warped(warp)), examined.sure_marks(after))
     ]
     size = float(np.median([max(image.size) for image, _ in examined.with_marks]))
@@ -253,10 +283,10 @@ def scale(examined: Examination) -> tuple[State, str]:
         return "warning", _offset_words(x, y, growing=not any(steady))
     if np.median(moved) > 0.05:
         return "warning", (
-            f"in a rescaled image places are {np.median(moved):.0%} of its size from where they should be: see "
+            f"in a rescaled image places are {percent(np.median(moved))} of its size from where they should be: see "
             "whether the coordinates go back through the same scaling and padding as the image"
         )
-    return "ok", f"places follow the image's size, within {np.median(moved):.1%} of it"
+    return "ok", f"places follow the image's size, within {percent(np.median(moved), 1)} of it"
 
 
 def _offset_words(x: float, y: float, *, growing: bool) -> str:

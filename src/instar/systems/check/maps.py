@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.outputs.segmentation import UNKNOWN, Segmentation
-from instar.systems.check.examination import Examination, Skip, State
+from instar.systems.check.examination import Examination, Skip, State, percent
 from instar.warp import Size, Warp
 
 Cells = npt.NDArray[np.uint8]
@@ -59,28 +59,28 @@ def class_map(examined: Examination) -> tuple[State, str]:
     if own >= POOR:
         return _offset(pairs["mirror(h)"]) or (
             "ok",
-            f"the map follows the image: classes overlap by {own:.0%} at least",
+            f"the map follows the image: classes overlap by {percent(own)} at least",
         )
     others = [(_overlap(pairs, read), words, advice) for words, read, advice in READINGS]
     best, words, advice = max(others)
     if best > max(POOR, own + 0.5 * (1 - own)):
         return "problem", (
-            f"the map looks like one of {words}: in changed images classes overlap by {own:.0%}, read so by "
-            f"{best:.0%}. {advice}"
+            f"the map looks like one of {words}: in changed images classes overlap by {percent(own)}, read so by "
+            f"{percent(best)}. {advice}"
         )
     beside = _offset(pairs["mirror(h)"])
     if beside or own >= WRONG:
-        return beside or ("ok", f"the map follows the image, roughly: classes overlap by {own:.0%} and more")
+        return beside or ("ok", f"the map follows the image, roughly: classes overlap by {percent(own)} and more")
     return "warning", (
         "the map does not follow the image: where it is moved, mirrored, squeezed or padded, classes overlap by "
-        f"{own:.0%} only. See whether the map goes back through the same scaling and margins as the image"
+        f"{percent(own)} only. See whether the map goes back through the same scaling and margins as the image"
     )
 
 
 def _pairs(examined: Examination, probe: str) -> list[Pair]:
     return [
         (before, after, warp)
-        for before, after, warp in examined.followed(probe)[0]
+        for before, after, warp in examined.followed(probe)
         if isinstance(before, Segmentation) and isinstance(after, Segmentation)
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,11 +25,12 @@ def repeats(examined: Examination) -> tuple[State, str]:
     unlike = next(filter(None, (difference(a, b) for a, b in same)), "")
     system, what = examined.system, examined.system.takes
     settled = system.deterministic or system.seedable
-    contexts = _contexts(examined) if settled else {}
+    sequence = _sequence(examined) if settled else []
+    contexts = _contexts(sequence)
     unlike = unlike or _unlike(contexts)
     examined.steady = not unlike
     if settled and unlike:
-        if _remembers(contexts):
+        if _remembers(contexts) or _moves_on(sequence):
             return "problem", (
                 f"it remembers: the same {what} is answered differently after another {what} ({unlike}), and alike "
                 f"after the same one. Switch off tracking and smoothing from {what} to {what}, or make a new model for "
@@ -36,8 +38,9 @@ def repeats(examined: Examination) -> tuple[State, str]:
             )
         if system.deterministic:
             return "problem", (
-                f"declared deterministic, but the same {what} was answered differently: {unlike}. Switch off tracking "
-                f"from {what} to {what} and anything random, or declare it with deterministic=False"
+                f"it counts as deterministic, as all that is not declared otherwise, but the same {what} was answered "
+                f"differently: {unlike}. Switch off tracking from {what} to {what} and anything random; or declare it, "
+                "a function with @declare(deterministic=False)"
             )
         return "problem", (
             f"the same {what} with the same seed was answered differently: {unlike}. Hand the seed to every random "
@@ -69,23 +72,39 @@ def _never_varied(examined: Examination) -> tuple[State, str]:
     )
 
 
-def _contexts(examined: Examination) -> Mapping[tuple[str, str], list[Answer]]:
-    """Answers to an image by what was asked before it, twice over."""
+def _sequence(examined: Examination) -> list[tuple[str, Answer]]:
+    """Answers to an image after itself and after others, twice over, in the order in which they were asked."""
     _, first, _ = next((one for one in examined.answered if one[2].marks()), examined.answered[0])
     others = [image for _, image in examined.images if image is not first]
+    changes = {"A": "", "changed": "mirror(h)", "B": "" if others else "mirror(both)"}
     images: dict[str, Input] = {
-        "A": first,
-        "changed": transformation("mirror(h)")(first)[0],
-        "B": others[0] if others else transformation("mirror(both)")(first)[0],
-    }
+        name: transformation(change)(first)[0] if change else first for name, change in changes.items()
+    } | ({"B": others[0]} if others else {})
+    called = {name: f"{examined.name_of(first)} after {change}" if change else "" for name, change in changes.items()}
+    return [(name, examined.one(images[name], what=called[name])) for name in ROUND * 2]
+
+
+def _contexts(sequence: Sequence[tuple[str, Answer]]) -> Mapping[tuple[str, str], list[Answer]]:
+    """Answers to an image by what was asked before it."""
     answers: dict[tuple[str, str], list[Answer]] = {}
-    before = ""
-    for name in ROUND * 2:
-        answer = examined.one(images[name])
-        if before:
-            answers.setdefault((before, name), []).append(answer)
-        before = name
+    for (before, _), (name, answer) in pairwise(sequence):
+        answers.setdefault((before, name), []).append(answer)
     return answers
+
+
+def _moves_on(sequence: Sequence[tuple[str, Answer]]) -> bool:
+    """Whether an image that is repeated right away is answered alike, and mostly differently when it comes again after
+    others: a tracker that gives new numbers never comes back to an answer."""
+    at_once: list[float] = []
+    later: list[float] = []
+    for number, (name, answer) in enumerate(sequence):
+        earlier = [n for n in range(number) if sequence[n][0] == name]
+        if earlier:
+            apart, _ = compared(sequence[earlier[-1]][1], answer)
+            (at_once if earlier[-1] == number - 1 else later).append(apart)
+    usual = float(np.median(later))
+    worst = max(at_once)
+    return usual > 0 and (worst < 0.3 * usual if np.isfinite(usual) else np.isfinite(worst))
 
 
 def _unlike(contexts: Mapping[tuple[str, str], Sequence[Answer]]) -> str:

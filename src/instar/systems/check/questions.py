@@ -23,6 +23,7 @@ from instar.systems.check.examination import (
     difference,
     distances,
     images_text,
+    percent,
     scores_of,
 )
 from instar.systems.check.geometry import fitting_factor
@@ -35,7 +36,8 @@ _READ_ONLY = re.compile(r"read-?only|writ(e)?able|WRITEABLE", re.IGNORECASE)
 
 
 def answers(examined: Examination) -> tuple[State, str]:
-    examined.first = [examined.one(image) for _, image in examined.images]
+    for _, image in examined.images:
+        examined.first.append(examined.one(image))
     wrong = [
         (name, answer)
         for (name, _), answer in zip(examined.images, examined.first, strict=True)
@@ -98,10 +100,9 @@ def looks(examined: Examination) -> tuple[State, str]:
     examined.need_answers()
     if not output_kind(examined.system.kind).has_marks or examined.with_marks:
         first = examined.answered[0][1]
-        changed = [transformation(change)(first)[0] for change in ("mirror(both)", "noise(60)", GREY)]
-        sizes = [image.size for image in (*(image for _, image, _ in examined.answered), *changed)]
-        every: list[Answer] = [answer for _, _, answer in examined.answered]
-        every += [examined.one(image) for image in changed]
+        changed = [examined.changed(first, change)[0] for change in ("mirror(both)", "noise(60)", GREY)]
+        sizes = [image.size for _, image, _ in examined.answered] + [first.size] * len(changed)
+        every: list[Answer] = [*(answer for _, _, answer in examined.answered), *changed]
         if _same(every, sizes):
             unless = "" if examined.with_marks else ", unless all of them show the same"
             return "problem", (
@@ -161,9 +162,9 @@ def _class_scores(answers: Sequence[Labels]) -> tuple[State, str]:
         least = min(float(answer.scores[-1]) / best for answer, best in zip(answers, first, strict=True))
         return "warning", (
             f"in all {len(answers)} images no class stands out: the best scores {max(first):.2g} at most, and the "
-            f"others that it names at least {least:.0%} of the best. Rules take classes for as good as each other from "
-            f"{TIED:.0%} on. See whether the pixels go in as in training (RGB or BGR, 0 to 255 or 0 to 1, mean and "
-            "deviation), and whether scores are the softmax of logits, taken once"
+            f"others that it names at least {percent(least)} of the best. Rules take classes for as good as each other "
+            f"from {percent(TIED)} on. See whether the pixels go in as in training (RGB or BGR, 0 to 255 or 0 to 1, "
+            "mean and deviation), and whether scores are the softmax of logits, taken once"
         )
     if all(len(answer) > 1 and answer.scores[-1] == answer.scores[0] for answer in answers):
         return "ok", "all classes of an answer score the same: rules see only classes that are no longer named"
@@ -181,10 +182,9 @@ def channels(examined: Examination) -> tuple[State, str]:
     kind = output_kind(examined.system.kind)
     if not kind.has_marks and "scores" not in kind.columns:
         raise examined.unsuited()
-    swap = transformation("colour_channels((1, 1, 1), encoding=bgr)")
     of_rgb, of_bgr = [], []
     for _, image, answer in examined.answered:
-        other = examined.one(swap(image)[0])
+        other, _ = examined.changed(image, "colour_channels((1, 1, 1), encoding=bgr)")
         if not isinstance(other, Exception):
             of_rgb.append(scores_of(answer).max(initial=0.0))
             of_bgr.append(scores_of(other).max(initial=0.0))
@@ -224,20 +224,22 @@ def batch(examined: Examination) -> tuple[State, str]:
     pictures = [image for _, image, _ in examined.answered]
     alone: list[Answer] = [answer for _, _, answer in examined.answered]
     first = pictures[0]
-    odd, _ = transformation(f"stretch({fitting_factor(first, 1.5):g}, {fitting_factor(first, 1.25):g})")(first)
-    pictures.insert(1, odd)  # images of different sizes, whatever was given
-    alone.insert(1, examined.one(odd))
-    together = examined.ask(pictures)
-    failed = [
-        answer
-        for answer, single in zip(together, alone, strict=True)
-        if isinstance(answer, Exception) and not isinstance(single, Exception)
-    ]
+    stretch = f"stretch({fitting_factor(first, 1.5):g}, {fitting_factor(first, 1.25):g})"
+    odd, _ = transformation(stretch)(first)
+    answer = examined.one(odd, what=f"{examined.name_of(first)} after {stretch}")
+    if not isinstance(answer, Exception):
+        pictures.insert(1, odd)  # images of different sizes, whatever was given
+        alone.insert(1, answer)
+    sizes = " of different sizes" if len({image.size for image in pictures}) > 1 else ""
+    together = examined.ask(pictures, what=f"{images_text(len(pictures))} at once")
+    failed = [answer for answer in together if isinstance(answer, Exception)]
     if failed:
-        return "problem", (
-            f"{len(pictures)} images of different sizes at once: {described(failed[0])}. Bring them to the model's "
-            "size one by one before stacking them, or predict in a loop"
+        advice = (
+            "Bring them to the model's size one by one before stacking them, or predict in a loop"
+            if examined.system.batch > 1
+            else "Each was answered alone: an answer must not depend on how many are asked, nor on what came before"
         )
+        return "problem", f"{images_text(len(pictures))}{sizes} at once: {described(failed[0])}. {advice}"
     unlike = [words for a, b in zip(alone, together, strict=True) if (words := difference(a, b))]
     far = max(
         (
@@ -255,13 +257,12 @@ def batch(examined: Examination) -> tuple[State, str]:
         )
     if unlike:
         return "ok", f"in a batch of {len(pictures)} nearly the same answers as one by one ({unlike[0]})"
-    return "ok", f"a batch of {len(pictures)} images of different sizes gets the same answers as one by one"
+    return "ok", f"a batch of {images_text(len(pictures))}{sizes} gets the same answers as one by one"
 
 
 def empty(examined: Examination) -> tuple[State, str]:
     examined.need_marks()
-    flat, _ = transformation(GREY)(examined.images[0][1])
-    answer = examined.one(flat)
+    answer, _ = examined.changed(examined.images[0][1], GREY)
     if isinstance(answer, Exception):
         examined.need_answers()
         return "problem", (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from instar.outputs.marks import Mark
-from instar.systems.check.examination import Examination, Floats, Skip, distances, swapped_sides
+from instar.systems.check.examination import Examination, Floats, Skip, distances, percent, swapped_sides
 from instar.warp import Size, Warp
 
 PROBES = ("mirror(h)", "stretch(1, 0.6)", "pad(0.3, top_bottom)", "pad(0.3, left_right)")
@@ -114,7 +114,7 @@ def errors(examined: Examination, reading: Reading) -> dict[str, list[float]]:
     shares: dict[str, list[float]] = {}
     for probe in PROBES:
         shares[probe] = []
-        for before, after, warp in examined.followed(probe)[0]:
+        for before, after, warp in examined.followed(probe):
             sources, actual = examined.sure_marks(before), _read(examined.sure_marks(after), reading, warp.target)
             clear = [mark for mark in _read(sources, reading, warp.source) if not _cut(mark, warp.source)]
             ways = [_carried(clear, warp)]
@@ -155,9 +155,9 @@ def fitting(examined: Examination, readings: Sequence[Reading]) -> tuple[float, 
     own = errors(examined, AS_IS)
     every = np.array([error for some in own.values() for error in some])
     if len(every) < FEWEST:
-        after = sum(bool(after.marks()) for probe in PROBES for _, after, _ in examined.followed(probe)[0])
+        after = sum(bool(after.marks()) for probe in PROBES for _, after, _ in examined.followed(probe))
         if after < FEWEST:
-            raise Skip("nothing was found in the changed images")
+            raise Skip(f"{'too little' if after else 'nothing'} was found in the changed images")
         raise Skip("what was found ends at the frame, or is not found again in the changed images")
     worst = max(float(np.median(some)) for some in own.values() if some)
     if worst < ASTRAY:
@@ -182,6 +182,6 @@ def explained(what: str, worst: float, fits: Sequence[tuple[Reading, float]]) ->
     names = ", or ".join(reading.words for reading, _ in fits)
     advice = ". Or: ".join(reading.advice for reading, _ in fits)
     return (
-        f"{what} look like {names}: in changed images they are up to {worst:.0%} of its size from where they should "
-        f"be, read so only {fits[0][1]:.1%}. {advice}"
+        f"{what} look like {names}: in changed images they are up to {percent(worst)} of its size from where they "
+        f"should be, read so only {percent(fits[0][1], 1)}. {advice}"
     )
