@@ -26,6 +26,7 @@ def test_pairs_that_changed_are_drawn_as_both_runs_answered_them(tmp_path: Path)
     html = page(report)
     head = html[html.index("Each violates its rule in one of two runs alone") : html.index("Worse than in v1")]
     assert "answer to the follow-up" in head, "a legend says what the colours are"
+    assert "answer to the source" not in head, "which is in neither picture"
     assert "Better than in v1" not in html
     assert all(pair.second.follow_up in html for pair in flipped)
     (backwards,) = make_report([second, first], images=2).flipped.values()

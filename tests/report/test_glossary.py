@@ -91,6 +91,15 @@ def test_a_word_that_is_not_used_is_not_explained() -> None:
     assert set(words) == {"case", "source"}, "and those that explain it"
 
 
+def test_a_word_in_its_ordinary_sense_is_not_explained_as_a_term() -> None:
+    """Every page of detections explained which rule covers another one, for two boxes that cover each other; the change
+    that a map must have was explained as the size of a difference."""
+    assert "covers" not in dict(glossary("<p>IoU; the change covers 64 % of the object</p>", {}))
+    assert "covers" in dict(glossary("<h3>Which rule covers which</h3>", {}))
+    assert "effect" not in dict(glossary("<th>change, effect</th>", {}))
+    assert "effect" in dict(glossary("<th>effect</th>", {}))
+
+
 def test_a_word_is_explained_as_its_page_means_it(tmp_path: Path) -> None:
     """`unclear` was explained as a mark in reports of forecasts whose column has that head and which nobody marked."""
     module("vl_convert")

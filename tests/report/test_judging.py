@@ -21,6 +21,7 @@ from instar.engine import stored_judging
 from instar.outputs.detections import Detections
 from instar.relations import relations
 from instar.report import load_pair, load_source, show_run
+from instar.report.gallery import panel_address
 from instar.report.page import make_report, page
 from instar.viewer import application
 from instar.viewer.index import build
@@ -50,6 +51,25 @@ def test_an_answer_that_is_not_sure_enough_is_not_drawn_beside_nothing_found_wit
     suite = instar.Suite("looks", (instar.rule("mirror(h)"),))
     run = instar.run(faint, suite, write_scenes(tmp_path / "images", 1), out=tmp_path / "run", workers=0)
     assert "nothing was found in either image; what is drawn is not sure enough to count" in page(make_report([run]))
+
+
+def test_an_example_shows_what_counts_of_the_answer(tmp_path: Path) -> None:
+    """ "it has 2" stood below a picture with three boxes, one of which is too faint to count."""
+
+    def two_and_a_faint_one(pixels: np.ndarray) -> Detections:
+        found = rectangles(pixels)
+        return Detections.from_xyxy(found.boxes, found.labels, np.array([0.9, 0.8, 0.4][: len(found.boxes)]))
+
+    suite = instar.Suite("looks", (instar.rule("erase(1, only=2) => presence(gone)"), instar.rule("mirror(h)")))
+    photos = write_scenes(tmp_path / "images", 1)
+    run = instar.run(two_and_a_faint_one, suite, photos, out=tmp_path / "run", workers=0)
+    assert "there is no 3rd object in this image: it has 2" in run.unjudged()["reason"].to_list()
+    case = str(run.cases()["case"][0])
+    assert boxes(load_source(run, case).actual) == 3, "what is near enough to count"
+    assert boxes(load_source(run, case, counted=True).actual) == 2
+    (example,) = make_report([run], images=2).runs[0].examples
+    drawn = load_source(run, case, counted=True)
+    assert example.picture == panel_address(drawn, "source") and "sure" not in example.reason
 
 
 def boxes(shapes: Any) -> int:

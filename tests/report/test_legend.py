@@ -14,7 +14,7 @@ from instar.image import Image
 from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
 from instar.relations import Relation, relations, rule
-from instar.report.chart import legend_columns, whole_names
+from instar.report.chart import names_below, whole_names
 from instar.report.lettering import Pixels
 from instar.report.picture import ACCUSED, Annotated, legend, panel_picture, write_png
 from instar.report.rebuild import load_pair, run_legend
@@ -181,12 +181,12 @@ def test_one_of_several_objects_is_marked_on_both_sides(tmp_path: Path) -> None:
 
 def test_a_legend_below_a_figure_has_as_many_columns_as_there_is_room_for() -> None:
     names = ["resolution", "motion", "stretch", "zone background", "gamma", "identity"]
-    expression = str(legend_columns(names, 5, (75, 75))["expr"])
+    expression = str(names_below(names, 5, (75, 75))["columns"]["expr"])
     steps = [(int(need), int(columns)) for need, columns in re.findall(r"75\) < (\d+) \? (\d+)", expression)]
     assert [columns for _, columns in steps] == [1, 2, 3, 4] and expression.endswith(" : 5")
     needs = [need for need, _ in steps]
     assert needs == sorted(needs) and needs[0] > 2 * 7 * len("resolution")
-    assert legend_columns(["any rule"], 5, (75, 75)) == {"expr": "1"}
+    assert names_below(["any rule"], 5, (75, 75))["columns"] == {"expr": "1"}
 
 
 @pytest.mark.parametrize("beside", [(75, 75), (141, 300)])

@@ -209,7 +209,7 @@ def never(pixels: np.ndarray) -> instar.Poses:
 
 
 ODD: dict[str, tuple[Any, tuple[str, ...], str]] = {
-    "nothing judged": (never, ("identity", "mirror(h)"), "nothing was judged"),
+    "everything failed": (never, ("identity", "mirror(h)"), "Every pair failed, so that nothing could be judged"),
     "nothing applies": (steady, ("filtered(gamma(0.5), skin)",), "nothing was judged"),
     "nothing found": (
         nobody,

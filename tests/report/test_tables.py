@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from instar.report.tables import write_csv
+from instar.report.tables import Table, write_csv
 
 FORMULAS = ['=HYPERLINK("http://evil")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "＝1+1"]
 NUMBERS = ["-5", "+0.25", "-1e-3", "-.5"]
@@ -27,3 +27,12 @@ def test_numbers_stay_numbers_and_other_texts_stay_as_they_are(tmp_path: Path) -
     with path.open(encoding="utf-8-sig", newline="") as file:
         assert [row[0] for row in csv.reader(file)][1:] == texts
     assert "-0.5" in path.read_text("utf-8-sig")
+
+
+def test_names_that_begin_with_digits_are_no_numbers() -> None:
+    """Files of COCO stood at the right, and on a phone over the column beside them."""
+    numbers = ["27/30", "0 % (0–28)", "1,492", "−9 to −40.5", "0.531, −20.5", "2.64 (2.64–2.64)", "1e-05", "<1 %", "∞"]
+    names = ["000000069468.jpg", "12/im.png", "3d-scan", "campus-1/2@0", "7@0"]
+    for cell, number in [(cell, True) for cell in numbers] + [(cell, False) for cell in names]:
+        assert Table("", ["way", "level"], [["blur", cell]]).numbers[1] is number, cell
+    assert not Table("", ["way", "case"], [["blur", "0017"]]).numbers[1], "a case, whatever it is called"

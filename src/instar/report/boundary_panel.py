@@ -23,7 +23,7 @@ from instar.report.boundary_words import (
     unfinished_words,
     value_text,
 )
-from instar.report.chart import Chart, Spec, drawn, legend_columns, share_axis, tooltip
+from instar.report.chart import Chart, Spec, drawn, names_below, share_axis, tooltip
 from instar.report.panels import Panel, PanelContent, PanelPictures, TaskTables
 from instar.report.picture import data_address
 from instar.report.rebuild import CannotDraw, run_legend
@@ -44,7 +44,11 @@ _TEXT = (
     "between the levels that were asked others may break, too, where a response is not monotone. A case that never "
     "broke, or was not judged any further, counts as unbroken as far as it was judged (Kaplan and Meier)."
 )
-_SCALES: Mapping[str, Spec] = {"linear": {"type": "linear"}, "log": {"type": "log"}, "square": {"type": "sqrt"}}
+_SCALES: Mapping[str, Spec] = {
+    "linear": {"type": "linear", "zero": False},
+    "log": {"type": "log"},
+    "square": {"type": "sqrt", "zero": False},
+}
 """How the axis of a figure goes, by the steps of a parameter's scale."""
 
 
@@ -131,7 +135,7 @@ def _survival_chart(boundary: Boundary, grid: Grid, name: str, start: int) -> Ch
     x: Spec = {
         "field": "value",
         "type": "quantitative",
-        "scale": {**_SCALES[axis.steps], "zero": False, "nice": False},
+        "scale": {**_SCALES[axis.steps], "nice": False},
         "axis": {"title": axis.name, "grid": False, "labelOverlap": "greedy", "labelSeparation": 6, "format": ".4~r"},
     }
     y = share_axis("cases not broken")
@@ -199,7 +203,7 @@ def _visual_chart(boundary: Boundary, families: Sequence[str], start: int) -> li
         "field": "ray",
         "type": "nominal",
         "scale": {"domain": rays, "range": colours},
-        "legend": {"title": None, "orient": "bottom", "columns": legend_columns(rays, 2, (40, 50))},
+        "legend": {"title": None, "orient": "bottom", **names_below(rays, 2, (40, 50))},
     }
     tips = tooltip(("ray", "way"), ("seen", "visual change"), ("rate", "not broken"))
     encoding = {"x": x, "y": share_axis("cases not broken"), "color": colour, "tooltip": tips}
@@ -259,11 +263,11 @@ def _frontier_chart(boundary: Boundary, grid: Grid, start: int) -> list[Chart]:
     )
     first, second = grid.rays[0].axes
     x: Spec = {
-        "field": "x", "type": "quantitative", "scale": {**_SCALES[first.steps], "zero": False},
+        "field": "x", "type": "quantitative", "scale": _SCALES[first.steps],
         "axis": {"title": first.name, "format": ".4~r"},
     }  # fmt: skip
     y: Spec = {
-        "field": "y", "type": "quantitative", "scale": {**_SCALES[second.steps], "zero": False},
+        "field": "y", "type": "quantitative", "scale": _SCALES[second.steps],
         "axis": {"title": second.name, "format": ".4~r"},
     }  # fmt: skip
     colour: Spec = {
@@ -279,7 +283,7 @@ def _frontier_chart(boundary: Boundary, grid: Grid, start: int) -> list[Chart]:
         {"mark": {"type": "line", "strokeWidth": 2.2}, "encoding": {"x": x, "y": y, "color": colour, "order": order}},
         {"mark": {"type": "point", "size": 70, "filled": False, "strokeWidth": 2, "opacity": 1},
          "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips, "fillOpacity": filled,
-                      "fill": {"field": "broken", "type": "nominal", "scale": colour["scale"], "legend": None}}},
+                      "fill": colour}},
     ]  # fmt: skip
     name = "frontier"
     return [

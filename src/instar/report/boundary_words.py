@@ -79,7 +79,7 @@ def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, ju
             f"{row['ray']} ({row['held_beyond']:,} of {row['broken']:,}{_probed(row)})" for row in unordered
         )
         yield (
-            f"Not monotone: some broken cases hold again at a larger change. {ways}. A limit is the smallest change "
+            f"Not monotone: some broken cases hold again at a larger change: {ways}. A limit is the smallest change "
             "that was seen to break the answer, and a smaller one may have been missed there; more probes look closer."
         )
     yield from _unprobed(rows)

@@ -118,21 +118,31 @@ def by_width(narrow: object, wide: object) -> Spec:
     return {"expr": f"{CONTAINER} < {NARROW} ? {json.dumps(narrow)} : {json.dumps(wide)}"}
 
 
-def legend_columns(names: Sequence[str], most: int, beside: tuple[int, int]) -> Spec:
-    """In how many columns a legend below a figure shows these names, so that none is cut.
+def names_below(names: Sequence[str], most: int, beside: tuple[int, int]) -> Spec:
+    """A legend's names below a figure, in so many columns that none is cut; long ones without their middle.
 
     `beside`: pixels left of where it begins, on a phone and elsewhere. In a file, where nothing has a container, there
-    are as many as it has at most.
+    are as many columns as it has at most.
     """
+    letters = [min(len(name), LEGEND_LONG) for name in names]
     needs = [
-        sum(_ENTRY + _LETTER * max(map(len, names[column::count])) for column in range(count))
+        sum(_ENTRY + _LETTER * max(letters[column::count]) for column in range(count))
         for count in range(2, min(most, len(names)) + 1)
     ]
     room = f"{CONTAINER} - ({CONTAINER} < {NARROW} ? {beside[0]} : {beside[1]})"
     fewer = "".join(f"{room} < {need} ? {count} : " for count, need in enumerate(needs, 1))
-    return {"expr": f"{fewer}{len(needs) + 1}"}
+    return {"columns": {"expr": f"{fewer}{len(needs) + 1}"}, "labelExpr": without_middle(LEGEND_LONG)}
 
 
+def without_middle(most: int) -> str:
+    """A label as an expression: where it has more letters than this, both its ends, which tell rules apart."""
+    end = (most - 1) // 2
+    short = f"slice(datum.label, 0, {end}) + '…' + slice(datum.label, -{end})"
+    return f"length(datum.label) > {most} ? {short} : datum.label"
+
+
+LEGEND_LONG = 27
+"""Letters that a name in a legend has at the most."""
 _ENTRY, _LETTER = 28, 7
 """Pixels of a legend's symbol with the gaps around it, and of a letter beside it."""
 THRESHOLD_LINE: Spec = {"type": "rule", "color": "var(--ink)", "strokeDash": [2, 3], "strokeWidth": 1.4}
@@ -197,22 +207,28 @@ def _by_name(field: str, names: Sequence[str], values: Sequence[object]) -> Spec
     return {"condition": tests, "value": values[0]}
 
 
-LONG = 20
-_BETWEEN, _ANYWHERE = f"^(.{{0,{LONG - 1}}}[ (=_])(.{{1,{LONG + 2}}})$", f"^([^¶]{{{LONG}}},?) ?([^¶]+)$"
-"""Where a long name is folded: between two words of it, or anywhere if the rest would be too long."""
+LONG, WIDE_LONG = 20, 46
+"""Letters of a name that stands in one line, on a phone and elsewhere."""
+
+
+def _folded(most: int) -> str:
+    """A label as an expression, in two lines of about so many letters: folded between two words of it, or anywhere if
+    the rest would be too long. One that is longer than two lines has both its ends."""
+    between, anywhere = f"^(.{{0,{most - 1}}}[ (=_])(.{{1,{most + 2}}})$", f"^([^¶]{{{most}}},?) ?([^¶]+)$"
+    ends = f"[slice(datum.label, 0, {most}), '…' + slice(datum.label, -{most})]"
+    whole = f"split(replace(replace(datum.label, regexp('{between}'), '$1¶$2'), regexp('{anywhere}'), '$1¶$2'), '¶')"
+    return f"length(datum.label) > {2 * most + 2} ? {ends} : length(datum.label) > {most} ? {whole} : datum.label"
+
+
+_IN_TWO_LINES = f"length(datum.value) > ({CONTAINER} < {NARROW} ? {LONG} : {WIDE_LONG})"
 NAME_LABELS: Spec = {
     "labelPadding": 7,
     "labelLineHeight": 10.5,
-    "labelFontSize": by_width(9.5, 12),
-    "labelExpr": f"{CONTAINER} < {NARROW} && length(datum.label) > {LONG} ? "
-    f"split(replace(replace(datum.label, regexp('{_BETWEEN}'), '$1¶$2'), regexp('{_ANYWHERE}'), '$1¶$2'), '¶') "
-    ": datum.label",
-    "labelBaseline": {
-        "condition": {"test": f"{CONTAINER} < {NARROW} && length(datum.value) > {LONG}", "value": "bottom"},
-        "value": "middle",
-    },
+    "labelFontSize": {"condition": {"test": f"{CONTAINER} < {NARROW} || {_IN_TWO_LINES}", "value": 9.5}, "value": 12},
+    "labelExpr": f"{CONTAINER} < {NARROW} ? ({_folded(LONG)}) : ({_folded(WIDE_LONG)})",
+    "labelBaseline": {"condition": {"test": _IN_TWO_LINES, "value": "bottom"}, "value": "middle"},
 }
-"""Names of rules: on a phone in two lines, so that they are read whole."""
+"""Names of rules: long ones in two lines, so that they are told apart."""
 
 
 def name_room(names: pl.Series) -> tuple[int, int]:
@@ -250,7 +266,17 @@ def share_axis(title: str) -> Spec:
 
 def threshold_title(section: Section) -> list[str]:
     """What an axis of thresholds is measured in, in lines that fit under a figure."""
-    return textwrap.wrap(f"threshold in {unit_name(section.unit)}", 34)
+    words = f"threshold in {unit_name(section.unit)}"
+    count = len(_lines(words, _TITLE))
+    return next(lines for letters in range(1, _TITLE + 1) if len(lines := _lines(words, letters)) <= count)
+
+
+def _lines(words: str, letters: int) -> list[str]:
+    return textwrap.wrap(words, letters, break_on_hyphens=False, break_long_words=False)
+
+
+_TITLE = 38
+"""Letters of a line under the narrowest figure."""
 
 
 def curve_layers(

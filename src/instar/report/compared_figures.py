@@ -45,7 +45,7 @@ def _curves(table: pl.DataFrame, one: Comparison, colour: Spec, runs: Sequence[s
     x, y = index_axis(section), share_axis("cases that violate at least one rule")
     colour = {**colour, "legend": whole_names(runs, symbolType="stroke")}
     tips = rate_tooltip(("run", "run"), ("threshold", "threshold"))
-    rated = counts(labelled(table, section))
+    rated = counts(labelled(table, section)).filter(pl.col("judged") > 0)
     shown = rated.select("run", "t", "threshold", "rate", "low", "high", "count", "interval")
     layers: list[Spec] = [
         {

@@ -18,9 +18,9 @@ from instar.report.chart import (
     drawn,
     index_axis,
     labelled,
-    legend_columns,
     name_room,
     name_rows,
+    names_below,
     rate_axis,
     rate_tooltip,
     share_axis,
@@ -73,7 +73,7 @@ def curves(section: Section) -> Chart:
         "field": "legend",
         "type": "nominal",
         "scale": scale,
-        "legend": {**_LEGEND, "symbolType": "stroke", "columns": legend_columns(scale["domain"], 5, (75, 75))},
+        "legend": {**_LEGEND, "symbolType": "stroke", **names_below(scale["domain"], 5, (75, 75))},
     }
     return Chart(
         "curves",
@@ -191,7 +191,7 @@ def _family_colour(colours: Mapping[str, str], present: Sequence[str], beside: t
             **_LEGEND,
             "symbolType": "circle",
             "symbolStrokeWidth": 0,
-            "columns": legend_columns(scale["domain"], 3, beside),
+            **names_below(scale["domain"], 3, beside),
         },
     }
 

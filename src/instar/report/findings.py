@@ -56,10 +56,11 @@ def findings(
     """What to know of a run, in sentences: what was not read, not judged or failed, what is violated and how, which
     parts stray, what its tests say, its noise and its memory, and what its tasks remark."""
     judged, answers = run.judged(judging, group=group), run.answers(judging)
+    failed = judged["failed"] == judged["pairs"]
     rates = run.rates(threshold, p=p, judging=judging, group=group)
     return [
         *_extent(run),
-        *(Finding(words, bool(judged["nothing_found"])) for words in unjudged_words(judged, answers)),
+        *(Finding(words, bool(judged["nothing_found"] or failed)) for words in unjudged_words(judged, answers)),
         *(Finding(words, True) for words in answers_words(answers, judged)),
         *(Finding(copies_words(alike)) for alike in [copies(run)] if alike is not None),
         *(_unreadable(run) if failures else ()),

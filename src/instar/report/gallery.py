@@ -11,7 +11,7 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.engine import DEFAULT
-from instar.relations import NOTHING_FOUND, MarkedPair
+from instar.relations import MarkedPair
 from instar.report.marks import marked_pairs
 from instar.report.picture import Annotated, data_address, panel_picture
 from instar.report.rebuild import CannotDraw, load_pair, load_source
@@ -101,13 +101,23 @@ def examples(
     rows = unjudged.unique("case", keep="first", maintain_order=True).head(count)
     for row in rows.iter_rows(named=True):
         try:
-            source = load_source(run, row["case"], judging=judging, dataset=dataset)
+            source, unsure = _counted_source(run, row["case"], judging, dataset)
             picture, why, draws = panel_address(source, "source"), "", bool(source.actual)
         except CannotDraw as error:
-            picture, why, draws = "", str(error), False
-        unsure = "; what is drawn is not sure enough to count" if draws and row["reason"] == NOTHING_FOUND else ""
+            picture, why, draws, unsure = "", str(error), False, ""
         shown.append(Example(row["case"], f"{row['reason'] or row['status']}{unsure}", picture, why, draws))
     return shown
+
+
+def _counted_source(run: Run, case: str, judging: str, dataset: Path | None) -> tuple[Annotated, str]:
+    """A source with what counts of the answer to it. Where that is nothing, with what is not sure enough, and these
+    words."""
+    counts, all_of_it = (
+        load_source(run, case, judging=judging, dataset=dataset, counted=counted) for counted in (True, False)
+    )
+    if counts.silent and all_of_it.actual:
+        return all_of_it, "; what is drawn is not sure enough to count"
+    return counts, ""
 
 
 def size_words(panel: Annotated) -> str:

@@ -14,6 +14,7 @@ from instar.report.chart import (
     NAME_LABELS,
     NARROW,
     ROW,
+    WIDE_LONG,
     Chart,
     Spec,
     counts,
@@ -22,6 +23,7 @@ from instar.report.chart import (
     rate_tooltip,
     threshold_title,
     tooltip,
+    without_middle,
 )
 from instar.report.section import MANY, Section
 from instar.report.words import percent
@@ -136,7 +138,10 @@ def heat(section: Section, *, whole: bool = False) -> Chart:
     tips = rate_tooltip(("name", "rule"), ("threshold", "threshold"))
     step = ROW if shown <= MANY else 14
     if shown > MANY:
-        y = {**y, "axis": {**y["axis"], "labelFontSize": 10}}
+        y = {
+            **y,
+            "axis": {**y["axis"], "labelFontSize": 10, "labelBaseline": "middle", "labelExpr": without_middle(55)},
+        }
     layers = _cells(x, y, "rate", tips, len(section.grid))
     layers = [*(layers if shown <= MANY else layers[:2]), *_threshold_marks(section, x)]
     caption = "Violated cases in % of the judged ones. The frame marks the current threshold; grey: not judged."
@@ -199,7 +204,7 @@ def covered(section: Section) -> Chart:
         "scale": {"range": [0, {"expr": f"max(40, width - {_COUNTS})"}]},
         "axis": {
             **_CELL["axis"], "labelAngle": -90, "labelLimit": _LONGEST, "orient": "top", "labelBaseline": "middle",
-            "labelExpr": f"{CONTAINER} < {max(NARROW, 13 * size + 200)} ? '' : datum.label",
+            "labelExpr": f"{CONTAINER} < {max(NARROW, 13 * size + 200)} ? '' : {without_middle(WIDE_LONG)}",
         },
     }
     # fmt: on

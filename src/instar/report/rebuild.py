@@ -91,9 +91,14 @@ def draw_pairs(
         yield path, label
 
 
-def load_source(run: Run, case: str, *, judging: str = DEFAULT, dataset: str | Path | None = None) -> Annotated:
-    """A case's input, with the answer to it where there is one, as far as a judging takes notice of it."""
+def load_source(
+    run: Run, case: str, *, judging: str = DEFAULT, dataset: str | Path | None = None, counted: bool = False
+) -> Annotated:
+    """A case's input, with the answer to it where there is one, as far as a judging takes notice of it; or as far as it
+    `counted` under every relation."""
     source, answer = _source(run, case, judging, dataset)
+    if counted and answer is not None:
+        answer = answer.confident(_counted_from(run, judging))
     panel = _annotated(source, answer.shapes() if answer else [])
     return replace(panel, silent=answer is not None and is_silent(answer))
 
@@ -115,6 +120,14 @@ def source_answer(run: Run, case: str, *, judging: str = DEFAULT) -> Output | No
     answer = _output(store, manifest, rows.row(0, named=True))
     relation = own_equivariance(manifest.system.kind).relation
     return answer.confident(_confidence(stored_judging(store, judging).of(relation)))
+
+
+def _counted_from(run: Run, judging: str) -> float:
+    """The score from which on an answer counts under every relation of a run."""
+    options = stored_judging(run.store, judging)
+    return max(
+        (float(options.of(one.relation.relation).get("confidence", 0.0)) for one in run.bound_rules()), default=0
+    )
 
 
 def _source(run: Run, case: str, judging: str, dataset: str | Path | None) -> tuple[Input, Output | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -188,6 +189,9 @@ def make_section(run: Run, relation: str, *, threshold: float | None = None, jud
         grid = tuple(sorted({*grid, threshold}))
     known = _named(run.rules().filter((pl.col("relation") == relation) & (pl.col("over") == "case")))
     severities = run.severities(judging).only(known["rule"].to_list())
+    if run.searched:  # of the levels of a grid it asks some
+        with_verdicts = np.flatnonzero((~np.isnan(severities.severity)).any(1))
+        severities = severities.only([severities.rules[place] for place in with_verdicts])
     families = {
         name: [one for one in rules if one in severities.rules] for name, rules in run.families(relation).items()
     }
@@ -235,17 +239,28 @@ def _with_t(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat([frame.with_columns(t=pl.lit(t, pl.Int32)) for t, frame in enumerate(frames)])
 
 
+def _by_numbers(name: str) -> list[str | float]:
+    """A key by which names are in the order of the numbers in them.
+
+    >>> sorted(["noise(16)", "noise(2)", "blur(1)"], key=_by_numbers)
+    ['blur(1)', 'noise(2)', 'noise(16)']
+    """
+    return [float(part) if place % 2 else part for place, part in enumerate(re.split(r"(-?\d+(?:\.\d+)?)", name))]
+
+
 def rates_per_threshold(severities: Severities, known: pl.DataFrame, grid: Sequence[float]) -> pl.DataFrame:
     """Rates of rules for each threshold of a grid, with name, family and order among the most violated."""
     named = known.select("rule", "name", "family")
+    places = {name: number for number, name in enumerate(sorted(named["name"], key=_by_numbers))}
+    place = pl.col("name").replace_strict(places, return_dtype=pl.Int64)
     frames = []
     for value in grid:
         table = rates(severities, dict.fromkeys(severities.rules, value)).join(named, on="rule", maintain_order="left")
         ranked = table.sort(
-            "rate", "median", "name", descending=[True, True, False], nulls_last=True, maintain_order=True
+            "rate", "median", place, descending=[True, True, False], nulls_last=True, maintain_order=True
         )
-        place = (pl.col("family") != "identity").cast(pl.Int32).cum_sum() - 1
-        frames.append(ranked.with_columns(order=place))
+        order = (pl.col("family") != "identity").cast(pl.Int32).cum_sum() - 1
+        frames.append(ranked.with_columns(order=order))
     return _with_t(frames)
 
 

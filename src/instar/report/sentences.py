@@ -150,6 +150,8 @@ def unjudged_words(judged: Judged, answers: Answers) -> list[str]:
         return []
     unanswered, sources = max((answers.empty, answers.sources), (judged["empty"], judged["cases"]))
     empty = of_total(unanswered, sources, "source image")
+    if judged["failed"] == judged["pairs"]:
+        return ["Every pair failed, so that nothing could be judged."]
     if not judged["judged"]:
         words = f"The system found nothing in {empty}, so that nothing could be judged."
         return [words] if judged["nothing_found"] else []
@@ -219,8 +221,8 @@ def _kinds(table: pl.DataFrame, counted: Mapping[str, str]) -> list[str]:
 
 def _gaps(judged: Judged) -> list[str]:
     nothing, missing, failed = judged["nothing_found"], judged["not_applicable"], judged["failed"]
-    if judged["judged"] == judged["pairs"]:
-        return ["Every pair was judged."]
+    if judged["judged"] == judged["pairs"]:  # nothing was asked yet where there are none
+        return ["Every pair was judged."] if judged["pairs"] else []
     return [
         *([f"In {count_of(nothing, 'pair')} nothing was found in either image."] if nothing else []),
         *([f"{count_of(missing, 'pair')} {'was' if missing == 1 else 'were'} not applicable."] if missing else []),
@@ -235,10 +237,9 @@ def _noise(section: Section, t: int) -> list[str]:
     if not noise["judged"]:
         return ["The rule identity was judged on no case, so the system's own noise is not known."]
     if not noise["noisy"]:
-        return [
-            f"{_answered_again(noise)}, the system strays from its own answers in none of "
-            f"{count_of(noise['judged'], 'case')}."
-        ]
+        one, several = "does not stray from its own answers in the only case", "strays from its own answers in none of"
+        steady = one if noise["judged"] == 1 else f"{several} {noise['judged']:,} cases"
+        return [f"{_answered_again(noise)}, the system {steady}."]
     words = [noise_words(noise, section.unit, threshold=section.grid[t])]
     if section.memory is not None:
         words.append(memory_words(section.memory))

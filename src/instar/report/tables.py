@@ -15,8 +15,12 @@ from rich.text import Text
 
 from instar.files import place_file
 
-_NUMBER = re.compile(r"[<>±≤≥]?\s*[-+−]?(\d|∞|\.\d)|[–-]?$|(beyond|no change)$")
-"""How a cell begins that holds a number, nothing, or the end of a scale."""
+_NUMBER = re.compile(
+    r"[<>±≤≥]?\s*[-+−]?(∞|\d[\d,]*(\.\d+)?(e[-+]?\d+)?|\.\d+)(?![\w.@]|/\D)|[–-]?$|(beyond|no change)$"
+)
+"""How a cell begins that holds a number, nothing, or the end of a scale; a file may be called `12.jpg`."""
+CASES = "case"
+"""The head over the names of cases, which are no numbers even where they are spelled like some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +38,12 @@ class Table:
 
         >>> Table("", ["from", "to", "pairs", "share"], [["cat", "dog", "1", "<1 %"], ["cat", "cow", "2", "–"]]).numbers
         [False, False, True, True]
+        >>> Table("", ["way", "file", "case"], [["blur", "12.jpg", "7"]]).numbers
+        [False, False, False]
         """
         columns = list(zip(*self.rows, strict=True)) or [()] * len(self.heads)
-        return [False, *(all(_NUMBER.match(cell) for cell in column) for column in columns[1:])]
+        named = zip(self.heads[1:], columns[1:], strict=True)
+        return [False, *(head != CASES and all(_NUMBER.match(cell) for cell in column) for head, column in named)]
 
     def records(self) -> list[dict[str, str]]:
         """Every row by the heads."""

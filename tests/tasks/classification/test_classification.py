@@ -102,6 +102,17 @@ def test_who_names_no_class_any_more_has_lost_the_whole_score(images: Path, tmp_
     assert class_changes(tested).select("pairs", "changed", "median_fall").row(0) == (9, 9, 1.0)
 
 
+def test_rules_that_change_as_many_classes_are_in_the_order_of_what_they_take(images: Path, tmp_path: Path) -> None:
+    """They were in the order in which they were asked, which is drawn."""
+
+    def less_sure_in_the_dark(pixels: np.ndarray) -> Labels:
+        return Labels.from_scores(["disc", "none"], [0.6 + pixels.mean() / 1000, 0.1])
+
+    suite = "mirror(v) + gamma(3) + mirror(h) + gamma(2)"
+    tested = instar.run(less_sure_in_the_dark, suite, images, out=tmp_path / "run", workers=0)
+    assert class_changes(tested)["name"].to_list() == ["gamma(3)", "gamma(2)", "mirror(h)", "mirror(v)"]
+
+
 def test_a_score_that_falls_is_a_severity_below_one(images: Path, tmp_path: Path) -> None:
     tested = run("unsure_in_the_dark", images, tmp_path / "run", "gamma(2)")
     severities = tested.verdicts()["severity"]

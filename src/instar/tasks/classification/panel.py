@@ -67,7 +67,7 @@ def class_changes(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
         share=pl.col("changed") / pl.col("pairs"),
         low=pl.Series([low for low, _ in intervals], dtype=pl.Float64),
         high=pl.Series([high for _, high in intervals], dtype=pl.Float64),
-    ).sort("share", descending=True, maintain_order=True)
+    ).sort("share", "median_fall", "name", descending=[True, True, False], nulls_last=True)
 
 
 def _differs() -> pl.Expr:

@@ -104,7 +104,7 @@ def _in_words(numbers: pl.DataFrame) -> Table:
         ]
         for row in numbers.iter_rows(named=True)
     ]
-    left_out = f". The row all leaves out {UNCHANGED}" if {UNCHANGED, "all"} <= set(numbers["change"]) else ""
+    left_out = f". The row 'all' leaves out {UNCHANGED}" if {UNCHANGED, "all"} <= set(numbers["change"]) else ""
     return Table(
         "How many follow-ups break the relation of objects (MR1), the relation of numbers (MR2), or either of them; "
         "the share that breaks either, with its 95 % interval; and how many show each kind of error. Every draw is a "
