@@ -134,7 +134,7 @@ def test_a_run_that_finds_less_is_said_to_and_does_not_pass(
     assert list(failed) == ["found, against the baseline"]
     many = sum(len(rectangles(read_image(path).pixels)) for path in photos.iterdir())
     assert f"The run finds {CASES} in the unchanged inputs of {CASES} cases, the baseline {many}: " in str(failed)
-    assert failures(run, tmp_path, f"found = 0.2\n{policy}", runs["right"]) == {}
+    assert failures(run, tmp_path, f"least_found = 0.2\n{policy}", runs["right"]) == {}
     one = verdict(runs["right"], run, ("right", "largest"))
     assert any(words.startswith(f"largest finds {CASES} in the unchanged inputs") for words in one.words)
     same = verdict(runs["right"], runs["forgetful"], ("right", "forgetful"))

@@ -15,13 +15,13 @@ from instar.analysis import Answers
 from instar.analysis.rates import Judged
 from instar.relations import Relation, relations
 from instar.report.findings import findings
+from instar.report.noise import noise_words
 from instar.report.section import noise_of
 from instar.report.sentences import (
     _extremes,
     _kinds,
     answers_words,
     detail_words,
-    noise_words,
     over_cases_text,
     rejected_rule_words,
     rule_words,

@@ -47,8 +47,8 @@ class Answers:
     pairs, those of relations that know near ties, `forgiven` are such: the judging's options forgive nearly any other
     answer there. `keeps`: a pair in which nothing is found on either side counts as kept. `unscaled`: the lowest and
     the highest score, where the judging asks for scores from 0 to 1 and these are none. `unplaced`: how many sources
-    were answered with something that is there and has no place. Of the `found` subjects or objects that were looked at,
-    `twice` lie on another one of the same class.
+    were answered with something that is there and has no place. Of the `marks` that were looked at, `twice` lie on
+    another one of the same class.
     """
 
     sources: int
@@ -64,13 +64,13 @@ class Answers:
     keeps: bool = False
     unscaled: tuple[float, float] | None = None
     unplaced: int = 0
-    found: int = 0
+    marks: int = 0
     twice: int = 0
 
     @property
     def doubled(self) -> bool:
         """Whether so much is found twice that nothing suppresses it."""
-        return often_twice(self.twice, self.found)
+        return often_twice(self.twice, self.marks)
 
     @property
     def undecided(self) -> bool:
@@ -116,8 +116,8 @@ def found_in_sources(run: Run, judging: str = DEFAULT) -> pl.DataFrame | None:
     confidence = _confidence(run, judging)
     counts = pl.element() >= (-np.inf if confidence is None else confidence)
     sources = (pl.col("status") == "ok") & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
-    found = pl.col("scores").list.eval(counts).list.sum().fill_null(0).cast(pl.Int64)
-    return run.store.predictions(query=lambda rows: rows.filter(sources).select("case", found=found))
+    count = pl.col("scores").list.eval(counts).list.sum().fill_null(0).cast(pl.Int64)
+    return run.store.predictions(query=lambda rows: rows.filter(sources).select("case", found=count))
 
 
 def output_of(run: Run, case: str, follow_up: str, draw: int, repeat: int) -> Output:

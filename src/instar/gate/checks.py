@@ -62,9 +62,9 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
         pair = sides(baseline, run, judgings=judgings, threshold=policy.threshold)
         apart = "".join(f" {one}" for one in unshared_words(baseline, run, ("the baseline", "the run")))
         for each in policy.no_worse:
-            held = [gate.no_worse(one, rules, pair) for one, rules in gate.named(each)]
-            checks += [replace(one, words=f"{one.words}{apart}") for one in held]
-        checks += gate.found(baseline)
+            each_rule = [gate.no_worse(one, rules, pair) for one, rules in gate.named(each)]
+            checks += [replace(one, words=f"{one.words}{apart}") for one in each_rule]
+        checks += gate.still_found(baseline)
     return list(_told_apart([*checks, *(graph_check(graph, policy) for graph in policy.graphs)]))
 
 
@@ -171,7 +171,7 @@ class _Gate:
         }
         return Check("answers", why_idle is None, words[why_idle], 1)
 
-    def found(self, baseline: Run) -> list[Check]:
+    def still_found(self, baseline: Run) -> list[Check]:
         """A system that finds less has less that can break a rule, and is no better for it."""
         policy = self.policy
         counts = found_in_both(baseline, self.run, (policy.judging, policy.judging))
@@ -179,14 +179,18 @@ class _Gate:
         if counts is None or not before:
             return []
         now = int(counts["second"].sum())
-        shown, least = beside_limit(now / before, policy.found)
+        shown, least = beside_limit(now / before, policy.least_found)
         words = (
             f"The run finds {now:,} in the unchanged inputs of {count_of(counts.height, 'case')}, the baseline "
             f"{before:,}: {shown} of that; at least {least} must be."
         )
-        line = policy.lines.get("found", policy.no_worse[0].line)
+        line = policy.lines.get("least_found", policy.no_worse[0].line)
         name = "found, against the baseline"
-        return [Check(name, now >= policy.found * before, words, line, figure=now / before, allowed=policy.found)]
+        return [
+            Check(
+                name, now >= policy.least_found * before, words, line, figure=now / before, allowed=policy.least_found
+            )
+        ]
 
     def _failed(self) -> Iterator[Check]:
         """The predictions that failed: statuses with a limit of their own, then all others."""

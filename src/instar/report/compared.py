@@ -14,8 +14,9 @@ from instar.analysis.answers import found_in_sources
 from instar.analysis.comparison import LEVEL, aligned, corrected, rule_counts, severity_signs
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
+from instar.report.noise import memory_words
 from instar.report.section import Section, rates_per_threshold, start_of
-from instar.report.sentences import answers_words, memory_words, unjudged_words
+from instar.report.sentences import answers_words, unjudged_words
 from instar.report.words import count_of, distinct_names, listed, of_total, p_words, severity_text
 from instar.stats import mcnemar
 from instar.store import Row, Schema
@@ -219,10 +220,10 @@ def found_words(first: Run, second: Run, names: tuple[str, str], judgings: tuple
         return ""
     first_only = counts.filter(pl.col("first") > pl.col("second")).height
     second_only = counts.filter(pl.col("second") > pl.col("first")).height
-    found, other = int(counts["first"].sum()), int(counts["second"].sum())
+    one, other = int(counts["first"].sum()), int(counts["second"].sum())
     if mcnemar(first_only, second_only) > LEVEL:
         return ""
-    (fewer, less), (most, more) = sorted(zip((found, other), names, strict=True))
+    (fewer, less), (most, more) = sorted(zip((one, other), names, strict=True))
     return (
         f"{less} finds {fewer:,} in the unchanged inputs of {count_of(counts.height, 'case')}, {more} finds {most:,}: "
         "what is not found breaks no rule, and fewer violations alone say little."
@@ -231,15 +232,15 @@ def found_words(first: Run, second: Run, names: tuple[str, str], judgings: tuple
 
 def found_in_both(first: Run, second: Run, judgings: tuple[str, str]) -> pl.DataFrame | None:
     """How many each of two runs finds in each unchanged input that both answered; None of a kind without any."""
-    found = [found_in_sources(run, judging) for run, judging in zip((first, second), judgings, strict=True)]
-    if found[0] is None or found[1] is None:
+    counts = [found_in_sources(run, judging) for run, judging in zip((first, second), judgings, strict=True)]
+    if counts[0] is None or counts[1] is None:
         return None
     same = (
         first.cases()
         .select("case", "hash")
         .join(second.cases().select("case", "hash"), on=["case", "hash"], nulls_equal=True)
     )
-    both = found[0].rename({"found": "first"}).join(found[1].rename({"found": "second"}), on="case")
+    both = counts[0].rename({"found": "first"}).join(counts[1].rename({"found": "second"}), on="case")
     return both.filter(pl.col("case").is_in(same["case"].implode()))
 
 

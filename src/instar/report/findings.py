@@ -16,15 +16,14 @@ from instar.engine.extent import Extent
 from instar.engine.progress import FAILURES, failure_reasons, status_counts, unreadable_cases
 from instar.report.copies import copies_words
 from instar.report.limits import LONG, limit_words
+from instar.report.noise import memory_words, noise_words
 from instar.report.panels import remarks_on
 from instar.report.section import counted_kinds, heading_of, noise_of
 from instar.report.sentences import (
     Finding,
     answers_words,
     class_words,
-    memory_words,
     named,
-    noise_words,
     over_cases_text,
     rate_words,
     rejected_rule_words,

@@ -11,10 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from instar.analysis import Answers, Memory, kind_counts
+from instar.analysis import Answers, kind_counts
 from instar.analysis.rates import Judged
 from instar.analysis.rejections import LEVEL
 from instar.relations import Relation
+from instar.report.noise import answered_again, memory_words, noise_words
 from instar.report.section import Section
 from instar.report.words import (
     ONE_SIDED,
@@ -27,7 +28,6 @@ from instar.report.words import (
     listed,
     measured,
     of_total,
-    p_text,
     p_words,
     percent,
 )
@@ -191,7 +191,7 @@ def answers_words(answers: Answers, judged: Judged) -> list[str]:
         )
     if answers.doubled:
         words.append(
-            f"{answers.twice:,} of the {answers.found:,} that were found in source images lie on another one of the "
+            f"{answers.twice:,} of the {answers.marks:,} that were found in source images lie on another one of the "
             "same class: objects are found twice, which breaks no rule as long as it stays so. Switch on non-maximum "
             "suppression (NMS), or lower its overlap."
         )
@@ -239,46 +239,13 @@ def _noise(section: Section, t: int) -> list[str]:
     if not noise["noisy"]:
         one, several = "does not stray from its own answers in the only case", "strays from its own answers in none of"
         steady = one if noise["judged"] == 1 else f"{several} {noise['judged']:,} cases"
-        return [f"{_answered_again(noise)}, the system {steady}."]
+        return [f"{answered_again(noise)}, the system {steady}."]
     words = [noise_words(noise, section.unit, threshold=section.grid[t])]
     if section.memory is not None:
         words.append(memory_words(section.memory))
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
     return words
-
-
-def noise_words(noise: Row, unit: str, relation: str | None = None, *, threshold: float | None = None) -> str:
-    """How far answers to the unchanged input differ, where they do; by which relation, where there are several."""
-    cases = f"{of_total(noise['noisy'], noise['judged'], 'case')}{f', judged by {relation}' if relation else ''}"
-    floor = measured(noise["floor"], unit, threshold)
-    most = (
-        "In more than one of 20 cases one of the two finds something where the other finds nothing (∞)."
-        if math.isinf(noise["floor"])
-        else f"In 95{SPACE}% of the cases the severity between the two answers is at most {floor}."
-    )
-    if _is_sampled(noise):
-        return (
-            "The system's answers to one input vary by chance, as it says of itself. It was "
-            f"{_answered_again(noise).lower()}: the severity between the two sets of answers is above 0 in {cases}, "
-            f"and in 95{SPACE}% of the cases at most {floor}. So much may be chance."
-        )
-    return (
-        f"The system has noise of its own: {_answered_again(noise).lower()}, it gave answers that stray from each "
-        f"other in {cases}. {most}"
-    )
-
-
-def _is_sampled(noise: Row) -> bool:
-    """Whether several answers were compared with several: those of a system that says that it varies."""
-    return bool(noise["sources"] > 1)
-
-
-def _answered_again(noise: Row) -> str:
-    if not _is_sampled(noise):
-        return "Asked twice about the same unchanged input"
-    again = count_of(noise["repeats"], "time")
-    return f"Asked {noise['sources']:,} times about the source and {again} about the same again"
 
 
 SHOWN_RULES = 3
@@ -408,17 +375,6 @@ def _rejected(row: Row) -> str:
 
 def _corrected(row: Row) -> str:
     return f"corrected {p_words(row['p_corrected'])}"
-
-
-def memory_words(memory: Memory) -> str:
-    """That a system answers from memory, and what follows from it."""
-    p = p_text(memory.p) if memory.p < 0.001 else f"= {p_text(memory.p)}"
-    return (
-        "It remembers: its answer to one input depends on the inputs that it was asked about before. Where its two "
-        "answers to the same unchanged input differ, they lean towards its answers to the inputs just before them "
-        f"({of_total(memory.leaning, memory.cases, 'case')}, p {p}). All rates here depend on that order: reset the "
-        "system before each input."
-    )
 
 
 def detail_words(relation: Relation, verdict: Mapping[str, Any]) -> list[str]:

@@ -90,8 +90,8 @@ def verdict(
     rules = rules.with_columns(name=pl.col("group").replace(spelled)).rename({"group": "rule"})
     families = family_differences(pair)
     runs = list(zip(names, (first, second), judgings, (pair.first, pair.second), strict=True))
-    said = {name: own_notes(run, judging, side) for name, run, judging, side in runs}
-    notes = {name: f"{name}: {' '.join(sentences)}" for name, sentences in said.items() if sentences}
+    sentences = {name: own_notes(run, judging, side) for name, run, judging, side in runs}
+    notes = {name: f"{name}: {' '.join(own)}" for name, own in sentences.items() if own}
     answers = {name: run.answers(judging) for name, run, judging, _ in runs}
     idle = [notes.pop(name) for name, own in answers.items() if own.silent or own.alike]
     changed = flips(pair)

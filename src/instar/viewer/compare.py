@@ -64,7 +64,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     spelled = {rule: known_rule(indexes[0], rule).name for rule in first.rules}
     idle = any(answers.silent or answers.alike for answers in (one.run.answers(one.judging) for one in indexes))
     opened = indexes[0].run, indexes[1].run
-    said = [
+    sentences = [
         rules_words(_counted(rows), called, idle=idle) if rows else "",
         "" if idle else severities_words(severity_signs(first, second), called, spelled),
         found_words(*opened, called, (indexes[0].judging, indexes[1].judging)),
@@ -73,7 +73,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     return {
         **here,
         "rows": rows,
-        "said": [] if here["searches"] else list(filter(None, said)),
+        "said": [] if here["searches"] else list(filter(None, sentences)),
         "judged": bool(both.any()),
         "pairs": pairs,
         "marks": _marks(indexes[0], pairs),
