@@ -118,7 +118,7 @@ def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
 
     if report.comparisons:
         yield from ("## Comparison", "", f"On {common_words(report.common)}.", "")
-        yield from (f"{_escaped(words)}\n" for words in report.severities)
+        yield from (f"{_escaped(words)}\n" for words in report.words)
     for place, one, made in report.comparisons:
         yield from (f"### Relation {one.section.relation}", "")
         yield from (f"{_escaped(' '.join([f'{name}:', *notes]))}\n" for name, notes in one.notes.items() if notes)

@@ -22,7 +22,7 @@ from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT, stored_judging
 from instar.report.chart import PAGE_FONT, STATIC, Chart, columns, config
 from instar.report.combinations import combination_pairs, combinations_panel
-from instar.report.compared import Comparison, common_cases, common_words, compare, compared_severities, run_names
+from instar.report.compared import Comparison, common_cases, common_words, compare, run_names
 from instar.report.compared_figures import comparison
 from instar.report.figures import charts
 from instar.report.findings import findings
@@ -39,6 +39,7 @@ from instar.report.sentences import Finding, headline, over_cases_text, rate_wor
 from instar.report.tables import FORMULA, NUMBER
 from instar.report.thumbnails import thumbnails
 from instar.report.unbroken import unbroken
+from instar.report.verdict import leading_words
 from instar.report.words import (
     INTERVAL_AND_P,
     breakable,
@@ -116,14 +117,14 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """All that a report says, ready to be written in any format; `severities` says where those of two runs surely
-    differ, `panels` and `flipped` pairs are those of each comparison, by place."""
+    """All that a report says, ready to be written in any format; `words` are what to read first of several runs,
+    `panels` and `flipped` pairs are those of each comparison, by place."""
 
     title: str
     runs: Sequence[RunPage]
     names: Sequence[str]
     common: int
-    severities: Sequence[str]
+    words: Sequence[str]
     comparisons: Sequence[tuple[str, Comparison, Sequence[Chart]]]
     panels: Mapping[str, Sequence[PanelContent]]
     flipped: Mapping[str, Sequence[FlippedPair]]
@@ -182,7 +183,7 @@ def make_report(
         made,
         names,
         len(common_cases(runs, judging)) if len(runs) > 1 else 0,
-        compared_severities(runs, judging) if len(runs) > 1 else [],
+        leading_words(runs, threshold=threshold, judging=judging),
         [(_compared(one), one, comparison(one, names)) for one in compared],
         {_compared(one): panels_of_runs(runs, names, one.section, judging) for one in compared},
         {

@@ -10,10 +10,27 @@ from rich.console import Console
 from rich.text import Text
 
 from instar.analysis import Run
-from instar.analysis.comparison import LEVEL, Sides, differences, family_differences, flips, sides, target_differences
+from instar.analysis.comparison import (
+    LEVEL,
+    Sides,
+    differences,
+    family_differences,
+    flips,
+    search_words,
+    sides,
+    target_differences,
+)
 from instar.engine import DEFAULT
 from instar.report.cells import cell_html
-from instar.report.compared import FEW, found_words, own_notes, severities_words, unshared_words
+from instar.report.compared import (
+    FEW,
+    compared_severities,
+    found_words,
+    own_notes,
+    run_names,
+    severities_words,
+    unshared_words,
+)
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
 from instar.report.words import (
@@ -120,6 +137,21 @@ def verdict(
         changed,
         targets,
     )
+
+
+def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judging: str = DEFAULT) -> list[str]:
+    """What a page says first of runs beside each other: the verdict on two; of more, whose severities are lower on the
+    cases that all have. Nothing of searches. What is to know of a single run is said with its rates."""
+    if len(runs) != 2 or any(search_words(run.manifest) for run in runs):
+        return compared_severities(runs, judging) if len(runs) > 1 else []
+    first, second = runs
+    names = run_names(runs)
+    try:
+        one = verdict(first, second, (names[0], names[1]), judgings=(judging, judging), threshold=threshold)
+    except ValueError:  # the page says that they have nothing in common
+        return []
+    own = tuple(f"{name}: " for name in names)
+    return [words for words in (*one.words, *one.warnings) if not words.startswith(own)]
 
 
 def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, idle: bool = False) -> str:
