@@ -137,6 +137,7 @@ def test_a_run_that_finds_less_is_said_to_and_does_not_pass(
     assert failures(run, tmp_path, f"least_found = 0.2\n{policy}", runs["right"]) == {}
     one = verdict(runs["right"], run, ("right", "largest"))
     assert any(words.startswith(f"largest finds {CASES} in the unchanged inputs") for words in one.words)
+    assert not any("better" in words for words in verdict(runs["forgetful"], run, ("forgetful", "largest")).words)
     same = verdict(runs["right"], runs["forgetful"], ("right", "forgetful"))
     assert not any("in the unchanged inputs" in words for words in same.words)
 

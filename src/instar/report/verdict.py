@@ -111,6 +111,7 @@ def verdict(
     notes = {name: f"{name}: {' '.join(own)}" for name, own in sentences.items() if own}
     answers = {name: run.answers(judging) for name, run, judging, _ in runs}
     idle = [notes.pop(name) for name, own in answers.items() if own.silent or own.alike]
+    less = found_words(first, second, names, judgings)
     changed = flips(pair)
     changed = changed.with_columns(threshold=changed["rule"].replace_strict(pair.thresholds, return_dtype=pl.Float64))
     targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
@@ -121,10 +122,10 @@ def verdict(
                 None,
                 (
                     *idle,
-                    rules_words(rules, names, idle=bool(idle)),
+                    rules_words(rules, names, judge=not (idle or less)),
                     "" if idle else severities_words(rules, names, spelled),
                     all_words(families.row(-1, named=True), names),
-                    found_words(first, second, names, judgings),
+                    less,
                 ),
             )
         ),
@@ -154,10 +155,10 @@ def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judgin
     return [words for words in (*one.words, *one.warnings) if not words.startswith(own)]
 
 
-def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, idle: bool = False) -> str:
+def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, judge: bool = True) -> str:
     """Under which rules the second run is surely worse or better than the first; where there is none, how large the
-    largest difference is. `idle`: one of the two finds nothing, or has one answer to everything, so that who violates
-    fewer cases is no better."""
+    largest difference is. Without `judge`, one of the two finds nothing or less, or has one answer to everything, so that
+    who violates fewer cases is no better."""
     first, second = names
     judged = rules.filter(pl.col("cases") > 0)
     sure = judged.filter(pl.col("p_corrected") <= LEVEL)
@@ -171,7 +172,7 @@ def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, idle: bool = Fal
         if not top["first_only"] and not top["second_only"]:
             return f"{sentence} No pair is violated in one of them alone."
         return f"{sentence} The least unsure is {_difference_words(top)}."
-    verb, more, fewer = ("surely violates", "more cases", "fewer cases") if idle else ("is surely", "worse", "better")
+    verb, more, fewer = ("is surely", "worse", "better") if judge else ("surely violates", "more cases", "fewer cases")
     parts = [
         f"{word} under {of_total(part.height, judged.height, 'rule')}, most surely under "
         f"{_difference_words(part.row(0, named=True))}"
