@@ -157,8 +157,8 @@ def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judgin
 
 def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, judge: bool = True) -> str:
     """Under which rules the second run is surely worse or better than the first; where there is none, how large the
-    largest difference is. Without `judge`, one of the two finds nothing or less, or has one answer to everything, so that
-    who violates fewer cases is no better."""
+    largest difference is. Without `judge`, one of the two finds nothing or less, or has one answer to everything: who
+    violates fewer cases is no better then."""
     first, second = names
     judged = rules.filter(pl.col("cases") > 0)
     sure = judged.filter(pl.col("p_corrected") <= LEVEL)
