@@ -160,6 +160,10 @@ def read_policy(path: Path) -> Policy:
     try:
         text = path.read_text("utf-8")
         content = tomllib.loads(text)
+    except FileNotFoundError:
+        raise PolicyError(
+            f"there is no {path}; `instar gate RUN --init --policy {path}` writes one that the run holds"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path}: {error}") from None
     reader = _Reader(path, _lines(text))
