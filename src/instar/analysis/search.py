@@ -263,10 +263,10 @@ class Search:
                 holds = self._breaks(rule, cases)
                 if holds:
                     alone, *others = (rule_of(part, relation) for part in parts_of(members, weaker, turn.place))
-                    asked = [(part, case) for part in (alone, *others) for case in cases]
-                    yield from self._ask(asked, most)
-                    breaking = [(part, case) for part, case in asked if (part.id, case) in self._broken]
-                    holds = not breaking and all((part.id, case) in self._scores for part, case in asked)
+                    of_parts = [(part, case) for part in (alone, *others) for case in cases]
+                    yield from self._ask(of_parts, most)
+                    breaking = [(part, case) for part, case in of_parts if (part.id, case) in self._broken]
+                    holds = not breaking and all((part.id, case) in self._scores for part, case in of_parts)
                     self.turning.update({part.left: case for part, case in breaking if part is alone})
                 if holds:
                     winner.shrunk, high = rule, share

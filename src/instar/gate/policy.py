@@ -273,9 +273,9 @@ class _Reader:
         if sum(name in table for name in _ALLOWED) != 1:
             raise self.wrong(place, f"a limit has one of {', '.join(_ALLOWED)}")
         if ("measure" in table) != bool({"at_most", "at_least"}.intersection(table)):
-            given = next(name for name in ("measure", "at_most", "at_least") if name in table)
+            present = next(name for name in ("measure", "at_most", "at_least") if name in table)
             raise self.wrong(
-                place + given, "at_most and at_least are of a measure of a rule over many cases: give both"
+                place + present, "at_most and at_least are of a measure of a rule over many cases: give both"
             )
         if table.get("sure", "upper") not in SURE:
             raise self.wrong(place + "sure", f"sure is one of {', '.join(SURE)}, got {table['sure']!r}")
