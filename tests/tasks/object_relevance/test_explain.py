@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -62,7 +62,7 @@ def test_verdicts_go_into_frames_as_values_of_python(tmp_path: Path, monkeypatch
     cells: list[object] = []
     made = relations._case_verdicts
 
-    def noted(*values: Any) -> Iterator[dict[str, Any]]:
+    def noted(*values: Any) -> Iterator[Mapping[str, Any]]:
         for row in made(*values):
             cells.extend(row.values())
             yield row
