@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -18,6 +19,9 @@ _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.part")
 _LONE = re.compile("[\ud800-\udfff]")
 _URI = "file://"
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ROOM = bytes(1 << 20)
+"""What a disk has room for that is not full."""
 
 
 def place_file(
@@ -41,12 +45,15 @@ def place_file(
                 os.fsync(file.fileno())
             path = path if name is None else path.with_name(name(temporary))
             temporary.replace(path)
-        except BaseException:
+        except BaseException as error:
+            number = _system_error(error, temporary)
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+            if number is not None:
+                raise OSError(number, os.strerror(number)) from error
             raise
-    except Exception as error:
-        number = _system_error(error)
+    except OSError as error:
+        number = error.errno
         if number is None:
             raise
         raise OSError(
@@ -58,12 +65,21 @@ def place_file(
     return path
 
 
-def _system_error(error: Exception) -> int | None:
-    """The number of the system's error behind an exception; polars says it in words alone."""
-    if isinstance(error, OSError):
-        return error.errno
-    number = _SYSTEM_ERROR.search(str(error))
-    return int(number[1]) if number else None
+def _system_error(error: BaseException, unfinished: Path) -> int | None:
+    """The number of the system's error behind another one. Polars says it in words, or, where the disk was full just
+    before the end of a file, not at all: then the unfinished file does not grow any more."""
+    if isinstance(error, OSError) or not isinstance(error, Exception):
+        return None
+    if number := _SYSTEM_ERROR.search(str(error)):
+        return int(number[1])
+    try:
+        with unfinished.open("ab") as file:
+            file.write(_ROOM)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as full:
+        return full.errno if full.errno in _FULL else None
+    return None
 
 
 def cache_folder() -> Path:

@@ -5,6 +5,7 @@ Nothing happens unless a test carries the mark `instar`, or the command line say
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import shutil
 import time
@@ -91,13 +92,15 @@ class Trial:
     @classmethod
     def of(cls, mark: pytest.Mark, home: Path) -> Trial:
         if len(mark.args) != 3:
-            raise pytest.UsageError(
+            raise ValueError(
                 f"@pytest.mark.instar takes a system, a suite and a dataset, got {len(mark.args)} of them: {mark.args}"
             )
-        unknown = set(mark.kwargs) - set(_OPTIONS)
+        unknown = sorted(set(mark.kwargs) - set(_OPTIONS))
         if unknown:
-            raise pytest.UsageError(
-                f"@pytest.mark.instar has no {', '.join(sorted(unknown))}; allowed are {', '.join(_OPTIONS)}"
+            near = difflib.get_close_matches(unknown[0], _OPTIONS, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise ValueError(
+                f"@pytest.mark.instar has no {', '.join(unknown)}; {hint}allowed are {', '.join(_OPTIONS)}"
             )
         fields = ("policy", "baseline", "rate", "sure", "threshold")
         own = {name: mark.kwargs[name] for name in fields if name in mark.kwargs}
@@ -110,11 +113,8 @@ class Trial:
         no test."""
         from instar.suites import suite
 
-        try:
-            with chdir(self.home):
-                rules = suite(self.suite).rules
-        except WRONG as error:
-            raise pytest.Collector.CollectError(f"instar: {error}") from None
+        with chdir(self.home):
+            rules = suite(self.suite).rules
         changing = [one for one in rules if one.transformations[0].steps[0].family.name != "identity"]
         alike = Counter(one.left for one in changing)
         return [one.left if alike[one.left] == 1 else one.id for one in changing]
@@ -148,12 +148,15 @@ def _trial(node: pytest.Item) -> Trial | None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    trial = _trial(metafunc.definition)
-    if trial is None:
-        return
+    try:
+        trial = _trial(metafunc.definition)
+        if trial is None:
+            return
+        names = [WHOLE, *trial.rules()]
+    except WRONG:
+        names = [WHOLE]  # this test says what is wrong, when it is asked for; the others go on
     if "instar_rule" not in metafunc.fixturenames:
         metafunc.fixturenames.append("instar_rule")
-    names = [WHOLE, *trial.rules()]
     metafunc.parametrize("instar_rule", names, ids=names, indirect=True)
 
 
@@ -168,9 +171,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.fixture
 def instar_rule(request: pytest.FixtureRequest) -> RuleTest:
     """The rule that this test is about, with the run it was judged in."""
-    trial = _trial(request.node)
-    if trial is None:
-        raise pytest.UsageError("the fixture instar_rule is for tests with the mark instar")
+    trial, wrong = None, "the fixture instar_rule is for tests with the mark instar"
+    try:
+        trial = _trial(request.node)
+    except WRONG as error:
+        wrong = str(error)
+    if trial is None:  # not while the error is handled: pytest shows that one, too
+        pytest.fail(f"instar: {wrong}", pytrace=False)
     if hasattr(request.config, "workerinput"):
         request.config.stash[_SHARED] = request.getfixturevalue("tmp_path_factory").getbasetemp().parent
     run, checks = _judged(request, trial)

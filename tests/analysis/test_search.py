@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import instar
-from instar.analysis.combinations import combinable, combined, sets_of, turned, turns, weakened
+from instar import Detections
+from instar.analysis.combinations import combinable, combined, parts_of, sets_of, turned, turns, weakened
 from instar.analysis.comparison import sides
 from instar.analysis.found import found_combinations
 from instar.analysis.onlooker import Onlooker
@@ -16,9 +19,10 @@ from instar.analysis.until import random_order
 from instar.datasets import dataset
 from instar.engine import Conflict, Progress
 from instar.gate import NoWorse, Policy, checked, new_policy
+from instar.image import Pixels
 from instar.store import Store
 from instar.transforms import transformation
-from tests.quality.combined_faults import dark_and_soft, photos
+from tests.quality.combined_faults import dark_and_soft, darkness, photos, softness
 from tests.toys import image_system, rectangles
 
 RULES = "mirror(h)+brightness(0, 0.75)+blur(1)+noise(4)+shift(0.1, 0.05)"
@@ -30,10 +34,23 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return photos(tmp_path_factory.mktemp("search") / "photos", CASES)
 
 
-def searched(pictures: Path, out: Path, *, rules: str = RULES, flawless: bool = False, **more: object) -> instar.Run:
-    system = image_system(rectangles if flawless else dark_and_soft, "detections")
+def searched(
+    pictures: Path,
+    out: Path,
+    *,
+    rules: str = RULES,
+    fault: Callable[[Pixels], Detections] = dark_and_soft,
+    **more: object,
+) -> instar.Run:
     given = {"budget": BUDGET, "visual": 0.5, "workers": 0, **more}
-    return instar.search(system, rules, pictures, out=out, **given)  # type: ignore[arg-type]
+    return instar.search(image_system(fault, "detections"), rules, pictures, out=out, **given)  # type: ignore[arg-type]
+
+
+def dark_and_soft_or_dim(pixels: Pixels) -> Detections:
+    """Nothing is found in dark and soft images, nor in dim ones: less darkness does more harm."""
+    dark = darkness(pixels)
+    lost = 0.1 < dark < 0.4 or (dark >= 0.4 and softness(pixels) > 0.25)
+    return Detections.from_xyxy(np.empty((0, 4)), []) if lost else rectangles(pixels)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +70,30 @@ def test_it_finds_what_takes_two_and_shrinks_it(searched_run: instar.Run) -> Non
     assert 0.75 < float(smallest[0]["multiply"]) < 1 and 0 < float(smallest[1]["sigma"]) <= 1
     verdicts = searched_run.verdicts().filter(rule=f"{worst['shrunk']} => detections")
     assert (verdicts.group_by("case").max()["severity"] >= 0.5).all()
+
+
+def test_of_a_smallest_form_no_rule_breaks_the_case_alone(pictures: Path, tmp_path: Path) -> None:
+    rules = "brightness(0, 0.75)+blur(1)+shift(0.1, 0.05)"
+    run = searched(pictures, tmp_path / "run", rules=rules, fault=dark_and_soft_or_dim)
+    worst = found_combinations(run).row(0, named=True)
+    assert worst["name"] == "brightness(0, 0.75) | blur(1)" != worst["shrunk"]
+    for part in (worst["shrunk"], *worst["shrunk"].split(" | ")):
+        verdicts = run.verdicts().filter(rule=f"{part} => detections", case=worst["cases"][0])
+        assert (verdicts["severity"].max() >= 0.5) is (part == worst["shrunk"]), part  # type: ignore[operator]
+    assert run.outcome is not None
+    (words,) = [note for note in run.outcome.notes if "A weaker form of a rule alone breaks" in note]
+    assert "brightness(0, 0.866) (0" in words and "blur" not in words
+    again = searched(pictures, tmp_path / "run", rules=rules, fault=dark_and_soft_or_dim)
+    assert again.outcome is not None and again.outcome.fresh == 0 and words in again.outcome.notes
+    assert found_combinations(again).equals(found_combinations(run)) and len(asked(again)) <= BUDGET
+
+
+def test_a_part_of_three_rules_is_also_two_of_them() -> None:
+    rules = combinable(instar.suite("gamma(0.5)+mirror(h)|blur(1)+noise(2)").rules).rules
+    members = [one.for_output("detections") for one in rules]
+    steps = combined(members).transformations[0].steps
+    names = [" | ".join(step.family.name for step in part) for part in parts_of(members, steps, 2)]
+    assert names == ["mirror | blur", "gamma | mirror | blur", "mirror | blur | noise"]
 
 
 def test_a_rate_is_of_cases_that_the_search_did_not_see(searched_run: instar.Run) -> None:
@@ -105,7 +146,7 @@ def test_the_budget_counts_what_is_stored_and_a_larger_one_searches_on(pictures:
 
 
 def test_a_flawless_system_has_no_combination(pictures: Path, tmp_path: Path) -> None:
-    run = searched(pictures, tmp_path / "run", flawless=True)
+    run = searched(pictures, tmp_path / "run", fault=rectangles)
     assert found_combinations(run).is_empty()
     assert run.outcome is not None and any("were tried" in note for note in run.outcome.notes)
 

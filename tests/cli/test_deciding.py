@@ -149,6 +149,25 @@ def test_a_gate_makes_its_run_until_the_policy_is_decided(typed: Type, tmp_path:
     assert passed["until"].startswith("Enough is known of 2 of 2 limits")
     assert gated("good", "tests.toys:rectangles").code == 0, "the same again asks nothing and says the same"
     assert instar.open_run(tmp_path / "good").severities().looked
+    other = gated("good", "tests.engine.zones:forgetful")
+    assert other.code == 2
+    assert (
+        "start over (`instar run … --fresh`), which moves the earlier run aside, give another folder (RUN)"
+        in other.stderr
+    )
+
+
+def test_a_comparison_with_a_baseline_is_decided_when_all_cases_were_asked(typed: Type, tmp_path: Path) -> None:
+    photos, policy = write_scenes(tmp_path / "photos", 30), tmp_path / "instar.toml"
+    policy.write_text('[[limit]]\nof = "mirror"\nrate = 0.3\n[[no_worse]]\nof = "mirror"\nmargin = 0.3\n')
+    instar.run("tests.toys:rectangles", "mirror(h)", photos, out=tmp_path / "v1", workers=0)
+    gated = typed(
+        *("gate", tmp_path / "v2", "--policy", policy, "--workers", 0, "--baseline", tmp_path / "v1"),
+        *("--until", "tests.toys:rectangles", "mirror(h)", photos),
+    )
+    assert gated.code == 0, gated.words
+    assert "Enough is known of 2 of 2 limits after 25 to 30 of 30 cases." in gated.words
+    assert "not enough is known" not in gated.words and "checks hold." in gated.words
 
 
 def test_a_gate_replaces_its_own_files_and_no_other_one_of_the_same_command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import polars as pl
@@ -67,3 +68,30 @@ def test_a_full_disk_names_the_file_whoever_writes_it(tmp_path: Path) -> None:
     for writer in (python, polars):
         with pytest.raises(OSError, match=r"No space left on device.*the same command goes on.*'.*/kept'"):
             place_file(tmp_path / "kept", writer)
+
+
+def test_a_disk_that_is_full_at_any_byte_of_a_table_is_told_as_a_full_disk(tmp_path: Path) -> None:
+    table = pl.DataFrame({f"column_{one}": [f"photos/{number}.jpg" for number in range(30)] for one in range(60)})
+    table.write_parquet(tmp_path / "whole")
+    size = (tmp_path / "whole").stat().st_size  # most of it is what ends the file: there polars says it in other words
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for write in (table.write_parquet, table.lazy().sink_parquet):
+        for most in (*range(0, size, 997), size - 1):
+            try:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+                with pytest.raises(OSError, match="it was not written: File too large") as told:
+                    place_file(tmp_path / "table", write)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            assert told.value.filename == str(tmp_path / "table")
+            assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_a_writer_with_a_mistake_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
+    def mistaken(place: Path) -> None:
+        place.write_bytes(b"half")
+        raise pl.exceptions.ComputeError("no such column")
+
+    with pytest.raises(pl.exceptions.ComputeError, match="no such column"):
+        place_file(tmp_path / "table", mistaken)
+    assert not [*tmp_path.iterdir()]

@@ -226,12 +226,18 @@ def test_a_shard_or_an_unfinished_run_does_not_pass(photos: Path, tmp_path: Path
         ("[[limits]]\n", "line 1: the policy has no 'limits'; did you mean limit?"),
         ('judging = "hands"\n', "line 1: .*'hands'.*There are: default"),
         ('limit = [{ of = "mirror", rate = 2 }]\n', "line 1: rate is between 0 and 1"),
-        (LIMIT.format("mirror", "at_most = 0.1"), "at_most and at_least are of a measure"),
-        (LIMIT.format("mirror", 'measure = "r"\nat_least = 0.9'), "line 1: mirror is judged case by case"),
+        (LIMIT.format("mirror", "at_most = 0.1"), "line 3: at_most and at_least are of a measure"),
+        (LIMIT.format("mirror", 'measure = "r"\nat_least = 0.9'), "line 3: mirror is judged case by case"),
         ('[[numerics]]\ninput = "0..1"\n', 'line 1: numerics has to say model, e.g. model = "model.onnx"'),
-        ('[[numerics]]\nmodel = "no.onnx"\ninput = "0..1"\n', "line 1: there is no .*no.onnx"),
-        (LIMIT.format("miror", "rate = 0.1"), "line 1: .*'miror'.*did you mean 'mirror'"),
-        (LIMIT.format("mirror", 'rate = 0.1\nwhere = { column = "brightnes", below = 9 }'), "line 1: .*'brightness'"),
+        ('[[numerics]]\nmodel = "no.onnx"\ninput = "0..1"\n', "line 2: there is no .*no.onnx"),
+        (LIMIT.format("miror", "rate = 0.1"), "line 2: .*'miror'.*did you mean 'mirror'"),
+        (LIMIT.format("mirror", 'rate = 0.1\nwhere = { column = "brightnes", below = 9 }'), "line 4: .*'brightness'"),
+        (LIMIT.format("mirror", 'rate = 0.1\nwhere = { colum = "brightness" }'), "line 4: where has no 'colum'"),
+        (LIMIT.format("mirror", 'rate = 0.1\nwhere = { column = "brightness" }'), "line 4: where says which cases"),
+        (LIMIT.format("mirror", 'rate = 1\n[limit.where]\nvalue = "a"\ncolum = "b"'), "line 6: where has no 'colum'"),
+        (LIMIT.format("mirror", 'rate = 1\n[limit.where]\nvalue = "a"'), "line 4: where says which cases"),
+        (LIMIT.format("mirror", 'rate = 1\nwhere.below = 1\nwhere.column = "b"'), "line 5: .*'b'"),
+        (f"{LIMIT.format('mirror', 'rate = 1')}\n{LIMIT.format('miror', 'rate = 1')}", "line 6: .*'miror'"),
     ],
 )
 def test_a_policy_that_cannot_be_meant_is_an_error_with_its_line(
@@ -247,7 +253,7 @@ def test_a_slice_is_held_for_itself(runs: dict[str, instar.Run], tmp_path: Path)
     middle = float(brightness.median())  # type: ignore[arg-type]
     where = f'rate = 0.0\nwhere = {{ column = "brightness", at_least = {middle} }}'
     (words,) = failures(run, tmp_path, LIMIT.format("any rule", where)).values()
-    assert f" of {(brightness >= middle).sum()} cases violate any rule where brightness at least" in words
+    assert f" of {(brightness >= middle).sum()} cases violate any rule where brightness is at least" in words
 
 
 @pytest.mark.parametrize(("end", "which"), [("below = 60", "all 16 cases"), ("at_least = 60", "none of the 16 cases")])
@@ -387,9 +393,9 @@ def test_a_rule_over_many_cases_is_gated_by_its_measure_and_interval(levels: ins
     assert failures(levels, tmp_path, new_policy(levels)) == {}, "which has rules over many cases, too"
     limit = f'[[limit]]\nof = "{rule["rule"]}"\n'
     for wrong, message in (
-        ('measure = "dorp"\nat_most = 1', "line 1: .*'dorp'.*did you mean 'drop'"),
-        ('measure = "baseline"\nat_most = 1', 'line 1: baseline of .* has no interval; say sure = "plain"'),
-        ("rate = 0.1", "line 1: .* is judged over many cases together"),
+        ('measure = "dorp"\nat_most = 1', "line 3: .*'dorp'.*did you mean 'drop'"),
+        ('measure = "baseline"\nat_most = 1', 'line 3: baseline of .* has no interval; say sure = "plain"'),
+        ("rate = 0.1", "line 3: .* is judged over many cases together"),
     ):
         with pytest.raises(PolicyError, match=message):
             failures(levels, tmp_path, limit + wrong)

@@ -142,6 +142,23 @@ def test_a_comparison_shows_its_sentences_and_rules(finished: Run, tmp_path: Pat
     assert "violate at least one rule" in page and "<td>gamma(3)</td>" in page
 
 
+def test_a_comparison_and_what_a_search_found_are_a_line_of_words_in_python(finished: Run, tmp_path: Path) -> None:
+    photos = Path(finished.manifest.datasets[0].folder)
+    right = instar.run(rectangles, RULES, photos, out=tmp_path / "run", workers=0)
+    line = repr(instar.compare(finished, right))
+    names = "tests.toys:rectangles compared with tests.notebooks.test_notebooks:blind"
+    assert line.startswith(f"<{names} on {finished.cases().height} cases: No rule shows a sure difference")
+    found = instar.boundary(
+        rectangles, "gamma", photos, out=tmp_path / "limits", steps=4, probes=0, workers=0, visual=False
+    )
+    limits = repr(found)
+    assert limits.startswith(f"<limits in {tmp_path / 'limits'}: gamma below 1: ")
+    assert " gamma above 1: half of 4 cases have broken at " in limits
+    for words in (line, limits):
+        assert words.endswith(".>") and len(words) < 800
+        assert not {"\n", "\xa0", "\\", "shape: "}.intersection(words) and "polars" not in words
+
+
 def test_an_image_is_shown_and_a_large_one_smaller() -> None:
     import cv2
 

@@ -117,7 +117,9 @@ def test_it_is_silent_unless_it_is_used_and_says_what_a_mark_may_have(project: p
     plain.assert_outcomes(passed=1)
     assert "instar" not in plain.stdout.str().partition("plugins:")[2].partition("\n")[2]
     project.makepyfile("import pytest\n@pytest.mark.instar('a', 'b', 'c', rates=1)\ndef test_it():\n    pass\n")
-    tried(project).stdout.fnmatch_lines(["*instar has no rates; allowed are policy, baseline, rate, sure,*"])
+    tried(project).stdout.fnmatch_lines(
+        ["*instar has no rates; did you mean rate? allowed are policy, baseline, rate, sure,*"]
+    )
 
 
 def test_paths_are_of_the_project_wherever_pytest_is_started(
@@ -182,6 +184,43 @@ def test_a_dataset_or_a_rule_that_is_not_there_is_a_line(project: pytest.Pyteste
     unknown.assert_outcomes(errors=1)
     unknown.stdout.fnmatch_lines(["*instar: unknown transformation 'gama'; did you mean 'gamma'*"])
     assert "src/instar" not in gone.stdout.str() + unknown.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("mark", "words"),
+    [
+        (
+            "'tests.toys:rectangles', 'mirror(h)', 'photos', rat=0.1",
+            "*has no rat; did you mean rate? allowed are policy,*",
+        ),
+        ("'tests.toys:rectangles', 'mirror(h)'", "*takes a system, a suite and a dataset, got 2 of them*"),
+        ("'tests.toys:rectangles', 'miror(h)', 'photos'", "*unknown transformation 'miror'; did you mean 'mirror'*"),
+        (
+            "'tests.toys:rectangles', 'mirror(h)', 'photos', policy='gone.toml'",
+            "*there is no gone.toml; `instar gate RUN --init --policy gone.toml` writes one that the run holds",
+        ),
+    ],
+    ids=["a wrong name", "two arguments", "no such rule", "no policy"],
+)
+def test_a_mark_with_a_mistake_is_a_line_at_its_test_and_the_others_go_on(
+    project: pytest.Pytester, mark: str, words: str
+) -> None:
+    marked = f"import pytest\n\n@pytest.mark.instar({mark})\ndef test_bad(instar_rule): ...\n"
+    project.makepyfile(test_it=f"{marked}\ndef test_good(): ...\n")
+    result = tried(project, "-rE")
+    outcomes = result.parseoutcomes()
+    assert outcomes["passed"] == 1 and outcomes["errors"] >= 1 and result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"instar: {words}", "ERROR test_it.py::test_bad[[]the run] - *instar: *"])
+    assert not [line for line in result.outlines if "src/instar" in line or "UsageError" in line or "_pytest" in line]
+    said = [line for line in result.outlines if line.startswith("instar: ")]
+    assert len(said) == outcomes["errors"], "a line for each test of the mark"
+
+
+def test_the_fixture_without_the_mark_is_a_line(project: pytest.Pytester) -> None:
+    project.makepyfile(test_it="def test_bad(instar_rule): ...\n")
+    result = tried(project)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["instar: the fixture instar_rule is for tests with the mark instar"])
 
 
 def test_where_ci_is_set_a_failure_has_its_words_in_the_summary(

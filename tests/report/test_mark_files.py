@@ -114,6 +114,12 @@ def test_a_file_without_notes_takes_none_away_and_another_note_is_a_conflict(
         import_marks(marked_run, file)
 
 
+def test_of_many_wrong_lines_some_are_named_and_the_others_counted(run: instar.Run, tmp_path: Path) -> None:
+    lines = [f"gone-{number}.png,mirror(h),real" for number in range(7)]
+    with pytest.raises(ValueError, match=r"line 6: .*, and 2 more$"):
+        import_marks(run, write(tmp_path / "marks.csv", "case,rule,mark", *lines))
+
+
 def test_a_file_that_contradicts_itself_is_refused(run: instar.Run, tmp_path: Path) -> None:
     file = write(tmp_path / "marks.csv", "case,rule,mark", "a.png,mirror(h),real", "a.png,mirror(h) => detections,no")
     with pytest.raises(ValueError, match="line 3: line 2 marks the same pair as real"):

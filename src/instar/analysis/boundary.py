@@ -23,6 +23,7 @@ from instar.analysis.limits import (
 )
 from instar.analysis.run import Run
 from instar.engine import DEFAULT
+from instar.registry import later_object
 from instar.stats import Survival, survival
 from instar.store import KeptColumns, Row, Store, basis_of, keep, kept
 from instar.suites import suite_pieces
@@ -96,6 +97,11 @@ class Boundary:
     every: int
     """How many follow-ups a grid of the same levels has, and `questions` were asked: of the cases that are judged."""
     judging: str = DEFAULT
+
+    def __repr__(self) -> str:
+        """Each way's median limit. In words of the report, which is found by its name: nothing here may import it."""
+        words: str = later_object("instar.report.boundary_words:boundary_line")(self)
+        return words
 
     def of(self, grids: Sequence[Grid]) -> Boundary:
         """The same of some grids alone."""

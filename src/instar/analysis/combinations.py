@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import accumulate, combinations, pairwise
 
 from instar.relations import BoundRelation, BoundRule, Rule
 from instar.spelling import Parameter, Scale
@@ -75,6 +75,17 @@ def combined(members: Sequence[BoundRule]) -> BoundRule:
 def rule_of(steps: tuple[Step, ...], relation: BoundRelation) -> BoundRule:
     changed = Transformation(steps)
     return BoundRule((changed,), relation, changed.id)
+
+
+def parts_of(members: Sequence[BoundRule], steps: Sequence[Step], place: int) -> Iterator[tuple[Step, ...]]:
+    """What some of these members do in a form of their combination, but not all: first the one whose step is at this
+    place, then others together with it."""
+    ends = list(accumulate(len(one.transformations[0].steps) for one in members))
+    spans = [range(first, end) for first, end in pairwise((0, *ends))]
+    for size in range(1, len(spans)):
+        for chosen in combinations(spans, size):
+            if any(place in span for span in chosen):
+                yield tuple(steps[one] for span in chosen for one in span)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis.combinations import combined, rule_of, sets_of, turned, turns, weakened
+from instar.analysis.combinations import combined, parts_of, rule_of, sets_of, turned, turns, weakened
 from instar.analysis.onlooker import Onlooker
 from instar.analysis.run import Run
 from instar.analysis.severities import ABSENT, Severities, severities
@@ -34,7 +34,7 @@ SAMPLE, LOOKED_AT = 5, 20
 """On so many cases it is looked how much a person sees, while searching and of what was found."""
 TRIES, PER_COMBINATION = 3, 8
 """On how many cases a combination is tried that breaks none, and on how many one that does."""
-RESERVE, EACH_SHRUNK, WITNESSES, HALVINGS = 0.4, 30, 3, 3
+RESERVE, EACH_SHRUNK, WITNESSES, HALVINGS = 0.4, 40, 3, 3
 """The share of the budget that is kept at the most for other cases and for shrinking, what that takes of a combination,
 on how many cases it must break what it broke, and how often a parameter's way is halved."""
 FIRST_ROUND, GROWTH = 8, 50
@@ -86,6 +86,8 @@ class Search:
     held_out: list[str] = field(default_factory=list)
     tried: int = 0
     """How many combinations were asked about."""
+    turning: dict[str, str] = field(default_factory=dict)
+    """Weaker forms of rules that alone break a case which the rule itself does not."""
     _counted: set[tuple[str, str]] = field(default_factory=set)
     _requested: set[tuple[str, str]] = field(default_factory=set)
     _asking: Asking | None = None
@@ -244,8 +246,10 @@ class Search:
     # -- shrinking
 
     def _shrink(self, winner: _Winner) -> Asking:
-        """Turn parameters back, one after the other, as long as the same cases break."""
-        cases, relation = winner.broken[:WITNESSES], winner.rule.relation
+        """Turn parameters back, one after the other, as long as the same cases break, and none of them by a part of the
+        form: a weaker rule may break what a stronger one does not, and then nothing is left that takes several."""
+        cases, relation, most = winner.broken[:WITNESSES], winner.rule.relation, self.limits.budget
+        members = [self.members[one] for one in winner.members]
         steps = winner.shrunk.transformations[0].steps
         for turn in turns(steps):
             low, high = 0.0, 1.0
@@ -255,8 +259,16 @@ class Search:
                 if weaker is None:
                     break
                 rule = rule_of(weaker, relation)
-                yield from self._ask(((rule, case) for case in cases), self.limits.budget)
-                if self._breaks(rule, cases):
+                yield from self._ask(((rule, case) for case in cases), most)
+                holds = self._breaks(rule, cases)
+                if holds:
+                    alone, *others = (rule_of(part, relation) for part in parts_of(members, weaker, turn.place))
+                    of_parts = [(part, case) for part in (alone, *others) for case in cases]
+                    yield from self._ask(of_parts, most)
+                    breaking = [(part, case) for part, case in of_parts if (part.id, case) in self._broken]
+                    holds = not breaking and all((part.id, case) in self._scores for part, case in of_parts)
+                    self.turning.update({part.left: case for part, case in breaking if part is alone})
+                if holds:
                     winner.shrunk, high = rule, share
                 else:
                     low = share

@@ -86,6 +86,8 @@ class Commands(TyperGroup):
         for one in (*typed, *getattr(command, "params", ())):
             place = (one.metavar or one.name).strip("[].")
             flags[one.name] = max(one.opts, key=len) if one.param_type_name == "option" else place
+        if "run" in flags:  # a command of one run, which starts none over and names its folder in another place
+            flags = {"fresh": "`instar run … --fresh`", "out": flags["run"], **flags}
         return flags
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

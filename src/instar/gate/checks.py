@@ -20,7 +20,7 @@ from instar.engine.progress import FAILURES
 from instar.gate.check import Check
 from instar.gate.graphs import graph_check
 from instar.gate.measures import measured_check
-from instar.gate.policy import EACH_FAMILY, EACH_RULE, FAILED_AS, UNJUDGED, Limit, NoWorse, Policy, PolicyError
+from instar.gate.policy import EACH_FAMILY, EACH_RULE, FAILED_AS, UNJUDGED, Limit, NoWorse, Policy, PolicyError, line_of
 from instar.report.compared import found_in_both, unshared_words
 from instar.report.copies import copies_words
 from instar.report.words import (
@@ -218,8 +218,8 @@ class _Gate:
             return self._over_cases(limit, rules[0])
         if limit.measure is not None:
             raise PolicyError(
-                f"{self.policy.path}, line {limit.line}: {limit.of} is judged case by case, and has no measure of all "
-                "cases; give its highest rate or severity"
+                f"{self.policy.path}, line {line_of(limit, 'measure')}: {limit.of} is judged case by case, and "
+                "has no measure of all cases; give its highest rate or severity"
             )
         matrix = self.severities.only(rules)
         matrix = matrix.at(matrix.cases.is_not_null())
@@ -315,7 +315,7 @@ class _Gate:
 
     def _over_cases(self, limit: Limit, rule: str) -> Check:
         """A rule that is judged over many cases together: its severity, or a measure with its interval."""
-        place = f"{self.policy.path}, line {limit.line}"
+        place = f"{self.policy.path}, line {line_of(limit, 'measure', 'where', 'rate')}"
         if limit.rate is not None or limit.where is not None:
             raise PolicyError(
                 f"{place}: {limit.of} is judged over many cases together; give its highest severity, or a measure with "
@@ -394,7 +394,7 @@ def named_rules(run: Run, policy: Policy, limit: Limit | NoWorse) -> list[tuple[
     except (UnknownName, KeyError, ValueError):
         names = run.rules()["name"].to_list()
         error = unknown("rule, family or suite of this run", of, [*groups, EACH_RULE, EACH_FAMILY, *names])
-        raise PolicyError(f"{policy.path}, line {limit.line}: {error}") from None
+        raise PolicyError(f"{policy.path}, line {line_of(limit, 'of')}: {error}") from None
 
 
 def _rule_name(run: Run, rule: str) -> str:
@@ -407,7 +407,7 @@ def _rule_name(run: Run, rule: str) -> str:
 
 def sliced(run: Run, policy: Policy, limit: Limit, cases: pl.Series) -> pl.Series:
     """Which cases a limit counts."""
-    where, line = limit.where, limit.line
+    where, line = limit.where, line_of(limit, "where.column", "where")
     if where is None:
         return pl.Series([True] * len(cases), dtype=pl.Boolean)
     described = run.described()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from instar.gate.check import Check
-from instar.gate.policy import Graph, Policy, PolicyError
+from instar.gate.policy import Graph, Policy, PolicyError, line_of
 from instar.report.words import count_of, listed
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def graph_check(graph: Graph, policy: Policy) -> Check:
     try:
         analysis = numerics(graph.model, parse_ranges(list(graph.ranges)), dims=parse_dims(list(graph.dims)))
     except FileNotFoundError:
+        place = f"{policy.path}, line {line_of(graph, 'model')}"
         raise PolicyError(f"{place}: there is no {graph.model}") from None
     except (ValueError, KeyError) as error:
         raise PolicyError(f"{place}: {error}") from None

@@ -44,7 +44,7 @@ class Where:
             f"at least {self.at_least:g}" if self.at_least is not None else "",
             f"below {self.below:g}" if self.below is not None else "",
         ]
-        return f"{self.column} {' and '.join(filter(None, [', '.join(self.values), *ends]))}"
+        return f"{self.column} is {' and '.join(filter(None, [' or '.join(self.values), *ends]))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class Limit:
     cases: int = 1
     sure: str = "upper"
     where: Where | None = None
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class NoWorse:
     of: str
     line: int
     margin: float
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,12 @@ class Graph:
     dims: tuple[str, ...] = ()
     defects: int = 0
     unknown: int | None = None
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+
+def line_of(table: Limit | NoWorse | Graph, *keys: str) -> int:
+    """The line of the first of these keys that stands in a line of its own, or else that of the table."""
+    return next((table.lines[key] for key in keys if key in table.lines), table.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +171,10 @@ def read_policy(path: Path) -> Policy:
     try:
         text = path.read_text("utf-8")
         content = tomllib.loads(text)
+    except FileNotFoundError:
+        raise PolicyError(
+            f"there is no {path}; `instar gate RUN --init --policy {path}` writes one that the run holds"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path}: {error}") from None
     reader = _Reader(path, _lines(text))
@@ -197,18 +209,21 @@ _TABLES = ("limit", "no_worse", "numerics")
 
 
 def _lines(text: str) -> dict[str, int]:
-    """In which line each table and each key stands: `limit.0.` and `limit.0.rate`."""
+    """In which line each table and each key stands: `limit.0.`, `limit.0.rate` and `limit.0.where.column`."""
     lines: dict[str, int] = {}
     counts: dict[str, int] = {}
     place = ""
     for number, line in enumerate(text.splitlines(), 1):
-        if table := re.match(r"\s*\[\[?\s*([\w-]+)\s*\]\]?", line):
-            name = table[1]
-            place = f"{name}.{counts.get(name, 0)}."
-            counts[name] = counts.get(name, 0) + 1
+        if table := re.match(r"\s*\[\[?\s*([\w-]+)\s*((?:\.\s*[\w-]+\s*)*)\]\]?", line):
+            name, below = table[1], re.findall(r"[\w-]+", table[2])
+            if not below or name not in counts:
+                counts[name] = counts.get(name, 0) + 1
+            place = ".".join([name, str(counts[name] - 1), *below, ""])
             lines[place] = number
-        elif key := re.match(r"\s*\"?([\w-]+)\"?\s*=", line):
-            lines.setdefault(place + key[1], number)
+        elif key := re.match(r"\s*\"?([\w-]+)\"?((?:\s*\.\s*[\w-]+)*)\s*=", line):
+            names = [key[1], *re.findall(r"[\w-]+", key[2])]
+            for end in range(1, len(names) + 1):
+                lines.setdefault(place + ".".join(names[:end]), number)
     return lines
 
 
@@ -221,9 +236,16 @@ class _Reader:
         return PolicyError(f"{self.path}, line {self.line(place)}: {message}")
 
     def line(self, place: str) -> int:
-        """Of a key, or else of its table; tables may also stand in one line, as a list of them."""
-        name = place.partition(".")[0]
-        return self.lines.get(place) or self.lines.get(place.rpartition(".")[0] + ".") or self.lines.get(name, 1)
+        """Of a key, or else of what it stands in: tables may also stand in one line, as a list of them."""
+        while place:
+            if number := self.lines.get(place) or self.lines.get(f"{place}."):
+                return number
+            place = place.rpartition(".")[0]
+        return 1
+
+    def below(self, place: str) -> dict[str, int]:
+        """The lines of what stands in a table."""
+        return {name.removeprefix(place): line for name, line in self.lines.items() if name.startswith(place)}
 
     def tables(self, content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
         tables = content.get(name, [])
@@ -256,15 +278,18 @@ class _Reader:
         if sum(name in table for name in _ALLOWED) != 1:
             raise self.wrong(place, f"a limit has one of {', '.join(_ALLOWED)}")
         if ("measure" in table) != bool({"at_most", "at_least"}.intersection(table)):
-            raise self.wrong(place, "at_most and at_least are of a measure of a rule over many cases: give both")
+            present = next(name for name in ("measure", "at_most", "at_least") if name in table)
+            raise self.wrong(
+                place + present, "at_most and at_least are of a measure of a rule over many cases: give both"
+            )
         if table.get("sure", "upper") not in SURE:
             raise self.wrong(place + "sure", f"sure is one of {', '.join(SURE)}, got {table['sure']!r}")
         where = self._where(table["where"], place + "where") if "where" in table else None
         sure = table.get("sure", "lower" if "at_least" in table else "upper")
-        return Limit(**{**table, "where": where, "sure": sure, "line": self.line(place)})
+        return Limit(**{**table, "where": where, "sure": sure, "line": self.line(place), "lines": self.below(place)})
 
     def _where(self, table: dict[str, Any], place: str) -> Where:
-        self.check(table, _WHERE, place.removesuffix("where"), "where")
+        self.check(table, _WHERE, f"{place}.", "where")
         if "column" not in table or len(table) < 2:
             raise self.wrong(place, "where says which cases: a column, and its value, or at_least and below")
         return Where(table["column"], _texts(table.get("value", ())), table.get("at_least"), table.get("below"))
@@ -274,7 +299,7 @@ class _Reader:
         for name in _NO_WORSE:
             if name not in table:
                 raise self.wrong(place, f"no_worse has to say {name}")
-        return NoWorse(table["of"], self.line(place), table["margin"])
+        return NoWorse(table["of"], self.line(place), table["margin"], self.below(place))
 
     def graph(self, table: dict[str, Any], place: str) -> Graph:
         self.check(table, _GRAPH, place, "numerics")
@@ -283,7 +308,8 @@ class _Reader:
                 raise self.wrong(place, f"numerics has to say {name}, e.g. {_EXAMPLES[name]}")
         ranges, dims = (_texts(table.get(name, ())) for name in ("input", "dims"))
         model = self.path.parent / table["model"]
-        return Graph(model, self.line(place), ranges, dims, table.get("defects", 0), table.get("unknown"))
+        allowed = table.get("defects", 0), table.get("unknown")
+        return Graph(model, self.line(place), ranges, dims, *allowed, self.below(place))
 
 
 _ALLOWED = ("rate", "severity", "at_most", "at_least")

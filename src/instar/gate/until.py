@@ -41,7 +41,7 @@ def until_sure(
 def questions_of_policy(policy: Policy) -> Questions:
     """Each limit of a policy, until it is sure to hold or to fail. Rules that it does not name are not asked.
 
-    A comparison with a baseline takes all cases: its test may be made once.
+    A comparison with a baseline takes all cases, and then enough is known: its test may be made once.
     """
     if not policy.limits:
         raise PolicyError(f"{policy.path}: there is no [[limit]] that could be decided; give one")
@@ -82,7 +82,7 @@ def _counts(run: Run, policy: Policy, limit: Limit | NoWorse) -> Callable[[Sever
 def decided(policy: Policy, limit: Limit | NoWorse) -> tuple[_Enough, _Enough]:
     """Whether a limit is sure to hold or to fail, and whether it is the latter."""
     if isinstance(limit, NoWorse):
-        return (lambda hits, count, left: False), (lambda hits, count, left: False)
+        return (lambda hits, count, left: not left), (lambda hits, count, left: False)
     share = limit.rate if limit.rate is not None else limit.quantile
 
     def ends(hits: int, count: int, left: int) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from instar.engine import DEFAULT
 from instar.outputs import output_kind
 from instar.report.limits import limit_words
 from instar.report.tables import Table
-from instar.report.words import amount, count_of, interval, listed, of_total, percent
+from instar.report.words import SPACE, amount, count_of, interval, listed, of_total, percent
 from instar.store import Row
 from instar.suites import default_suite
 from instar.suites.grid import Grid
@@ -66,6 +66,14 @@ def both_text(row: Row, name: str) -> str:
     if values and all(math.isinf(value) for value in values):
         return BEYOND
     return ", ".join(map(value_text, values)) or "–"
+
+
+def boundary_line(boundary: Boundary, most: int = 6) -> str:
+    """A search in a line, as Python shows it: how far each way may go."""
+    rows = boundary.median.rows(named=True)
+    more = [f"{count_of(len(rows) - most, 'way')} more."] if len(rows) > most else []
+    words = " ".join([*map(_ray_words, rows[:most]), *more]).replace(SPACE, " ")
+    return f"<limits in {boundary.run.folder}: {words}>"
 
 
 def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, judging: str = DEFAULT) -> Iterator[str]:

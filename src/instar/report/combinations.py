@@ -164,6 +164,12 @@ def outcome_sentences(choice: Search, *, blind: bool) -> list[str]:
         notes.append(f"A person sees too much of these rules, and they are combined in a weaker form: {_some(weaker)}.")
     if gone:
         notes.append(f"A person sees too much of these rules, and they have no weaker form: {_some(gone)}.")
+    if choice.turning:
+        alone = [f"{rule} ({case})" for rule, case in choice.turning.items()]
+        notes.append(
+            "A weaker form of a rule alone breaks a case that the rule itself keeps, and so it is in no smallest form: "
+            f"{_some(alone)}."
+        )
     if blind:
         notes.append("The inputs are no images: what a person sees of a change is not defined, and limited nothing.")
     return notes

@@ -203,7 +203,7 @@ def _both(stored: Mark, mark: Mark) -> str:
 
 
 def _with_more(listed: str, count: int) -> str:
-    return f"{listed} and {count - _LISTED} more" if count > _LISTED else listed
+    return f"{listed}, and {count - _LISTED} more" if count > _LISTED else listed
 
 
 def _checked(run: Run, path: Path, rows: list[tuple[int, dict[str, str]]]) -> tuple[dict[Key, Mark], int]:

@@ -83,6 +83,10 @@ class Verdict:
             **({} if self.targets is None else {"targets": self.targets.to_dicts()}),
         }
 
+    def __repr__(self) -> str:
+        words = " ".join(self.words).replace(SPACE, " ")
+        return f"<{self.second} compared with {self.first} on {count_of(self.cases, 'case')}: {words}>"
+
     def _repr_html_(self) -> str:
         rows = _rule_rows(self.rules.to_dicts(), "name")
         return cell_html("compared", words=self.words, warnings=self.warnings, limits=self.limits, rows=rows)

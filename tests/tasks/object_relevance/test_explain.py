@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from instar.relations.relation import NOTHING_FOUND
 from instar.report.drawing import ORANGE
 from instar.report.picture import contact_sheet
 from instar.store import Store
+from instar.tasks.object_relevance import relations
 from instar.tasks.object_relevance.analysis import object_table
 from instar.tasks.object_relevance.explain import (
     GREY,
@@ -54,6 +55,21 @@ def test_each_object_has_its_reason(tmp_path: Path) -> None:
     assert all("still found in 3 of 3 follow-ups of erase(1)" in one.why for one in kept)
     lost = explain(ran(background_shortcut, tmp_path / "c", rules), "0")
     assert all(not one.reliable and "lost in 3 of 3 follow-ups of background_noise(16)" in one.why for one in lost)
+
+
+def test_verdicts_go_into_frames_as_values_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy 1 warns of each truth value of its own that becomes a cell of a frame."""
+    cells: list[object] = []
+    made = relations._case_verdicts
+
+    def noted(*values: Any) -> Iterator[Mapping[str, Any]]:
+        for row in made(*values):
+            cells.extend(row.values())
+            yield row
+
+    monkeypatch.setattr(relations, "_case_verdicts", noted)
+    ran(seen, tmp_path / "run", "erase(1) => presence(gone)").judge()
+    assert cells and not [cell for cell in cells if isinstance(cell, np.generic)]
 
 
 def test_who_was_never_erased_is_not_called_reliable(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def _outcome(evidence: Evidence, source: float, follow_ups: Floats) -> _Outcome:
     """
     effect, confidence = str(evidence.parameters["effect"]), float(evidence.options["confidence"])
     nearly = max(confidence - float(evidence.options["margin"]), np.finfo(np.float64).tiny)
-    before, after = source >= confidence, np.asarray(follow_ups >= confidence)
+    before, after = bool(source >= confidence), np.asarray(follow_ups >= confidence)
     if effect == "gone" and evidence.parameters["unfound"] == "count":
         return _Outcome(before, after, np.asarray(after == before), "persists" if before else "unfound")
     if effect == "gone":
