@@ -148,17 +148,26 @@ def unjudged_words(judged: Judged, answers: Answers) -> list[str]:
     """What comes before everything else where nothing, or less than half of the pairs, was judged."""
     if not judged["pairs"] or 2 * judged["judged"] >= judged["pairs"]:
         return []
-    unanswered, sources = max((answers.empty, answers.sources), (judged["empty"], judged["cases"]))
-    empty = of_total(unanswered, sources, "source image")
     if not judged["judged"]:
-        words = f"The system found nothing in {empty}, so that nothing could be judged."
-        return [words] if judged["nothing_found"] else []
+        return [f"{_empty(judged, answers)}, so that nothing could be judged."] if judged["nothing_found"] else []
     share = f" ({percent(judged['judged'] / judged['pairs'])})"
     return [
-        *([f"The system found nothing in {empty}."] if 2 * judged["empty"] >= judged["cases"] else []),
+        *([f"{_empty(judged, answers)}."] if 2 * judged["empty"] >= judged["cases"] else []),
         f"Only {of_total(judged['judged'], judged['pairs'], 'pair')} {'was' if judged['pairs'] == 1 else 'were'} "
         f"judged{share}, and rates are over these alone.",
     ]
+
+
+def _empty(judged: Judged, answers: Answers) -> str:
+    """In how many images nothing is found: nothing at all, or nothing of what the rules ask about."""
+    if not answers.sources:
+        return f"The system found nothing in {of_total(judged['empty'], judged['cases'], 'source image')}"
+    if 2 * answers.empty >= answers.sources:
+        return f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}"
+    found = of_total(answers.sources - answers.empty, answers.sources, "source image")
+    where = f"in {found}" if answers.empty else "in every source image"
+    cases = of_total(judged["empty"], judged["cases"], "case")
+    return f"The system finds something {where}, but in {cases} nothing that the rules ask about, in either image"
 
 
 def answers_words(answers: Answers, judged: Judged) -> list[str]:
