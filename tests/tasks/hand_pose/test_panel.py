@@ -300,8 +300,8 @@ def test_every_row_of_runs_of_different_suites_names_its_test_case(
     two = ran(afraid_of_the_dark, tmp_path / "two", ["motion(20, 90)", "motion(20, 45)"])
     printed = tables_of(one, two)
     assert printed is not None
-    cases = [row[0] for row in printed.tables[1].rows]
-    assert cases[1] == "" and len({*cases[2:]}) == 4 and all(cases[2:])
+    named = [row[0] for row in printed.tables[1].rows]
+    assert named[1] == "" and len({*named[2:]}) == 4 and all(named[2:])
 
 
 def test_none_is_better_that_is_measured_against_something_else(tmp_path: Path) -> None:
