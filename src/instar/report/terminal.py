@@ -176,7 +176,11 @@ def show_run(
     for finding in sentences:
         style = "bold yellow" if finding.accuses else None
         show_sentence(console, finding.words, style)
-    counted = limits if by == "case" else f"{limits}; every target of a case counts for itself"
+    counted = (
+        limits
+        if by == "case"
+        else f"{limits}; every target of a case counts for itself, in intervals as part of its case"
+    )
     if run.searched and searched_grids(run):
         console.print()
         show_tables(console, [median_table(run.boundary(threshold, judging=judging))])
