@@ -490,6 +490,13 @@ def test_nothing_bad_is_said_of_a_real_model(name: str) -> None:
     assert not [one for one in findings if one.state in ("warning", "problem")]
 
 
+def test_images_that_are_made_here_are_counted_for_themselves() -> None:
+    """Of eight images that were asked, eleven had the same answer."""
+    make, images, *_ = WRONG["one caption for all"]
+    (looks,) = (one for one in check_system(make(), images)[0] if one.name == "looks")
+    assert f"{len(images)} images and 3 made from the first one have the same answer" in looks.message
+
+
 def test_futures_that_stand_there_several_times_are_counted_once() -> None:
     """As of a predictor of few paths, each repeated by its probability."""
 

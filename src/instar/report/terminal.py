@@ -220,10 +220,12 @@ def _rates(
     console.print(table)
     if limit and ranked.height > limit:
         more = ranked.height - limit
-        console.print(
-            f"… and {count_of(more, 'rule')} that {'is' if more == 1 else 'are'} violated less (--all shows all)",
-            style="dim",
-        )
+        which = f"rule{'s' * (more > 1)}"
+        if ranked["judged"][limit:].sum():
+            which += f" that {'is' if more == 1 else 'are'} violated less"
+        else:
+            which = f"more {which}"
+        console.print(f"… and {more:,} {which} (--all shows all)", style="dim")
 
 
 def _families(console: Console, families: pl.DataFrame, suite: str | None) -> None:
