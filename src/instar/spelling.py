@@ -231,6 +231,10 @@ _TOKEN = re.compile(
 )
 
 
+_DIGIT_FIRST = re.compile(r"\d[^,()=|\"]{0,60}")
+"""A name that would be one but for its first letter."""
+
+
 def _shortened(text: str, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
@@ -250,7 +254,14 @@ class _Reader:
         while place < end:
             match = _TOKEN.match(self.text, place)
             if not match or match.lastgroup is None:
-                raise self.error(f"cannot read {self.text[place:].strip()[:20]!r}")
+                rest = self.text[place:].strip()
+                quoted = _DIGIT_FIRST.match(rest)
+                how = (
+                    f'; what begins with a digit and is no number stands in quotes: "{quoted[0].rstrip()}"'
+                    if quoted
+                    else ""
+                )
+                raise self.error(f"cannot read {rest[:20]!r}{how}")
             if match.lastgroup in ("number", "span") and len(match.group(match.lastgroup)) > MOST_DIGITS:
                 raise self.error(f"a number has at most {MOST_DIGITS} digits")
             self.tokens.append((match.lastgroup, match.group(match.lastgroup)))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from instar.analysis import any_rule, by_case, curve, judged_pairs, kind_counts, rates, severities
+from instar.analysis.clusters import clustered
 from instar.relations import NOTHING_FOUND
+from instar.stats import wilson
 from tests.analysis.frames import table, verdicts
 
 INF = float("inf")
@@ -49,6 +52,20 @@ def test_rates_of_targets_and_of_kinds() -> None:
     lost = frame.with_columns(kind=pl.when(pl.col("severity") > 0).then(pl.lit("lost")))
     assert rates(lost, {"r": 0.2})["kinds"].to_list() == [[{"kind": "lost", "count": 1}]]
     assert rates(lost, {"r": 2.0})["kinds"].to_list() == [[]], "what is not violated has no kind to count"
+
+
+def test_targets_of_a_case_are_no_independent_trials() -> None:
+    """Eight tests of each of four cases: where all of a case go the same way, they tell as much as four."""
+    severity = {"a": 1.0, "b": 0.0, "c": 0.0, "d": 0.0}
+    rows = [(case, str(number), "r", severity[case]) for case in severity for number in range(8)]
+    by_target = rates(verdicts(rows), {"r": 0.2}, by="target").row(0, named=True)
+    assert (by_target["judged"], by_target["violated"]) == (32, 8)
+    hits = pl.DataFrame({"rule": "r", "case": [row[0] for row in rows], "hit": [row[3] > 0 for row in rows]})
+    ends = clustered(hits, "rule").select("low", "high").row(0)
+    assert (by_target["low"], by_target["high"]) == pytest.approx(ends)
+    assert by_target["low"] < wilson(8, 32)[0] and wilson(8, 32)[1] < by_target["high"]
+    single = rates(verdicts([(case, "whole", "r", 0.0) for case in "abcd"]), {"r": 0.2}, by="target")
+    assert single.select("low", "high").row(0) == pytest.approx(wilson(0, 4)), "one target in each is one trial each"
 
 
 def test_kinds_are_counted_whatever_they_are_called() -> None:

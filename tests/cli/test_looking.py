@@ -39,6 +39,15 @@ def test_a_long_list_of_rules_is_cut_unless_all_are_asked_for(typed: Type, photo
     assert "violated less" not in typed("show", tmp_path, "--all").stdout
 
 
+def test_rules_of_which_nothing_was_judged_are_not_said_to_be_violated_less(
+    typed: Type, photos: Path, tmp_path: Path
+) -> None:
+    rules = "+".join(f"filtered(gamma({number / 20:g}), skin)" for number in range(1, 36) if number != 20)
+    instar.run("tests.toys:rectangles", rules, photos, out=tmp_path, workers=0, limit=1, zones="none")
+    shown = typed("show", tmp_path).stdout
+    assert "… and 4 more rules (--all shows all)" in shown and "violated less" not in shown
+
+
 @pytest.mark.parametrize(
     ("table", "title", "row"),
     [

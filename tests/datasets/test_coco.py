@@ -230,7 +230,9 @@ def test_json_that_is_not_cocos(tmp_path: Path, text: str, message: str) -> None
 
 def test_the_same_name_twice(folder: Path) -> None:
     images = [{"id": i, "file_name": "a.png", "width": 16, "height": 12} for i in (1, 2)]
-    assert list(by_id(dataset(write(folder, [], [], images)))) == ["a.png", "a.png#2"]
+    opened = dataset(write(folder, [], [], images))
+    assert list(by_id(opened)) == ["a.png", "a.png#2"]
+    assert "1 image of a file_name that another has already; their ids end in #2, …" in opened.notes
     images[1]["id"] = 1
     with pytest.raises(ValueError, match="two images have the id 1"):
         dataset(write(folder, [], [], images))

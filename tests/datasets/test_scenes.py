@@ -661,6 +661,24 @@ def test_tracks_in_any_shape(tmp_path: Path) -> None:
     assert found.notes[1] == "1 position left out, of a track and frame that were there already"
 
 
+@pytest.mark.parametrize(
+    ("between", "decimal", "name"), [("\t", ".", "people.csv"), ("\t", ".", "people.tsv"), (";", ",", "people.csv")]
+)
+def test_tracks_as_spreadsheets_write_them(tmp_path: Path, between: str, decimal: str, name: str) -> None:
+    """A table with tabs or semicolons, or capitals in its header, was taken for a list of images."""
+    rows = [between.join(("7", str(i), f"{i}.5".replace(".", decimal), "20", "lawn")) for i in range(20)]
+    path = own(tmp_path, rows, between.join(("Track", "Frame", "X", '"Y"', "Scene"))).rename(tmp_path / name)
+    found = dataset(path)
+    assert (found.name, found.notes) == (f'tracks("{path}")', ())
+    assert path_of(by_id(found)["lawn/7@0"])[8].tolist() == [8.5, 20]
+
+
+def test_a_table_of_other_columns_says_which_names_it_takes(tmp_path: Path) -> None:
+    path = own(tmp_path, ["P0,0.4,8.6,5.9"], header="id,t,pos_x,pos_y")
+    with pytest.raises(ValueError, match=r"names no picture.*names track, frame, x, y, and this names id, t, pos_x, p"):
+        dataset(path)
+
+
 def test_tracks_with_names_that_would_clash(tmp_path: Path) -> None:
     rows = [
         f"{scene},{track},{i},{i},1"

@@ -36,6 +36,15 @@ def test_a_need_that_cannot_be_had_is_the_reason() -> None:
     assert raised.value.status == "not applicable"
 
 
+def test_every_need_that_cannot_be_had_is_told_in_one_order() -> None:
+    """The order of a set is another one in each process: then a run that went on had other reasons."""
+    both = transformation("insert(0) | filtered(gamma(2), skin)")
+    assert both.needs == {"objects", "pool", "zones"}
+    needs = {"zones": NotApplicable("no zones"), "pool": NotApplicable("no pool"), "objects": NotApplicable("no pool")}
+    with pytest.raises(NoFollowUp, match=r"^no pool; no zones$"):
+        make_follow_up(0, "a", GREY, both, 0, needs)
+
+
 def test_a_transformation_that_fails_is_an_error_with_its_place() -> None:
     with pytest.raises(
         NoFollowUp, match=r"the transformation failed: OverflowError: too bright \(test_follow_up"

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 import instar
+from instar.engine import hands
+from instar.engine.crew import CaseWork
+from instar.engine.messages import Setup
+from instar.engine.process import Process, start
 from instar.engine.versions import Changed
 from instar.store import KEY, Store
 from tests.systems.test_process import gone
@@ -142,3 +146,24 @@ def test_a_system_that_forks_babbles_and_leaves_processes_behind(
     assert "said 'Loading the weights: 50 %" in message and "descriptors of the process that are not its own" in message
     assert gone(int((tmp_path / "left").read_text())), "a process of another session ends with the run, too"
     assert int((tmp_path / "log").read_text()) < 1 << 20, "4 MB were printed, their end is kept"
+
+
+@pytest.mark.parametrize(("workers", "limit", "started"), [(3, 1, 1), (2, 5, 2), (2, None, 2), (0, 1, 0)])
+def test_no_more_workers_than_cases_are_started(
+    workers: int, limit: int | None, started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 32 workers for one case, 31 loaded the model for nothing."""
+    processes: list[object] = []
+
+    def counted(setup: Setup) -> Process[CaseWork]:
+        processes.append(setup)
+        return start(setup)
+
+    monkeypatch.setattr(hands, "start", counted)
+    monkeypatch.setattr(hands, "visible_gpus", list)
+    photos = write_scenes(tmp_path / "photos", 2)
+    run = instar.run(
+        "tests.toys:steady", "mirror(h)", photos, out=tmp_path / "run", workers=workers, predictors=0, limit=limit
+    )
+    assert len(processes) == started
+    assert run.store.predictions()["case"].n_unique() == (limit if limit == 1 else 2)

@@ -801,6 +801,8 @@ def test_bad_input_is_said_clearly(tmp_path: Path) -> None:
         numerics(tmp_path / "text.onnx", (0, 1))
     with pytest.raises(ValueError, match=r"no input or tensor 'image'.*images"):
         numerics(path, {"image": (0, 1), "x": (0, 1)})
+    with pytest.raises(ValueError, match=r"input 'x' .* needs a range.*; 'y' is no input, but another tensor"):
+        numerics(path, {"y": (0, 1)})
     with pytest.raises(ValueError, match=r"input 'images' \(float32 2 × 8\) needs a range"):
         numerics(path, {"x": (0, 1)})
     with pytest.raises(ValueError, match=r"range of 'x': 1\.0 to 0\.0"):
@@ -858,6 +860,7 @@ def test_what_is_printed(tmp_path: Path) -> None:
     assert said[1] == "in:  x: float32 2 × 8, −1 to 1000"
     assert said[2] == "out: y: float32 2 × 8, −∞ to ∞ or NaN"
     assert said[3].startswith("6 nodes, ") and said[3].endswith("2 defects, 1 of which can be seen in an output")
+    assert lines(found(tmp_path, "y = Abs(x)", (0, 1)))[-1].startswith("1 node, ")
 
 
 @pytest.mark.parametrize("text", ["0", "0-1", "a..b", "x=", "..", "x=0..", "images=0..255=1"])

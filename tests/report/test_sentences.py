@@ -25,10 +25,10 @@ from instar.report.sentences import (
     over_cases_text,
     rejected_rule_words,
     rule_words,
-    slice_words,
     unjudged_words,
     violating,
 )
+from instar.report.slice_words import slice_words
 from tests.engine.test_scenes import in_memory, people, system, walks
 from tests.engine.test_scenes import run as ran
 from tests.quality.words import plain

@@ -73,6 +73,7 @@ def test_one_spelling_for_one_thing(given: str, canonical: str) -> None:
         ("mirror(sideways)", "one of h, v, both"),
         ("gamma(0.5", "expected ','"),
         ("gamma(0.5) &", "cannot read '&'"),
+        ("429.toml", 'what begins with a digit and is no number stands in quotes: "429.toml";'),
         ("gamma(0.5) => pose", "did you mean 'poses'"),
         ("filtered(mirror(h), skin)", "takes photometric transformations"),
         ("noise(1..5)", "needs a relation over many cases"),

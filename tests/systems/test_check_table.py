@@ -158,6 +158,18 @@ def stopped(scene: Scene, classes: np.ndarray, rng: np.random.Generator) -> np.n
     return futures
 
 
+def spread(scene: Scene, classes: np.ndarray, rng: np.random.Generator) -> Forecast:
+    """Straight on through every wall, with a probability map that has next to nothing in them."""
+    futures = ahead(scene, rng)
+    rows, columns = np.mgrid[: scene.classes.shape[0], : scene.classes.shape[1]] + 0.5
+    apart = [(columns - x) ** 2 + (rows - y) ** 2 for x, y in futures.mean(0)]
+    near = np.sum([np.exp(-each / 72) for each in apart], axis=0)
+    walls = np.zeros(near.shape, bool)
+    height, width = (min(sizes) for sizes in zip(near.shape, classes.shape, strict=True))
+    walls[:height, :width] = classes[:height, :width] == 2
+    return Forecast.from_array(futures, np.where(walls, 0.001, 1) * near + 1e-12)
+
+
 def free() -> np.random.Generator:
     return np.random.default_rng(1)
 
@@ -279,6 +291,13 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
     "map with rows for columns": (
         lambda: walker(lambda s, rng: stopped(s, np.ascontiguousarray(s.classes.T), rng)),
         SCENES, "map", "with rows for columns",
+    ),
+    "probability map with rows for columns": (
+        lambda: walker(lambda s, rng: spread(s, np.ascontiguousarray(s.classes.T), rng)),
+        SCENES, "map", "with rows for columns",
+    ),
+    "walls in no map": (
+        lambda: walker(lambda s, rng: spread(s, s.classes * 0, rng)), SCENES, "map", "futures or to the probability",
     ),
     "displacements": (lambda: walker(lambda s, rng: ahead(s, rng) - s.past[-1]), SCENES, "coordinates", "Add the last"),
     "futures as (y, x)": (lambda: walker(lambda s, rng: ahead(s, rng)[..., ::-1]), SCENES, "coordinates", "(y, x)"),
@@ -440,6 +459,7 @@ FLAWLESS: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]]]] = {
     "tags without scores": (
         lambda: labelled(lambda i: dict.fromkeys([*sorted(tagged(i)), f"brightness {i.mean():.1f}"], 1.0)), STREETS,
     ),
+    "a probability map that sees walls": (lambda: walker(lambda s, rng: spread(s, s.classes, rng)), SCENES),
     "a walker who sees walls": (lambda: walker(lambda s, rng: stopped(s, s.classes, rng)), SCENES),
     "one walker without chance": (
         lambda: walker(
@@ -471,6 +491,13 @@ def test_nothing_bad_is_said_of_a_real_model(name: str) -> None:
     photos = [(case.id, read_image(str(case.path))) for case in dataset("sample-photos").cases()]
     findings, _ = check_system(system, photos[:2])
     assert not [one for one in findings if one.state in ("warning", "problem")]
+
+
+def test_images_that_are_made_here_are_counted_for_themselves() -> None:
+    """Of eight images that were asked, eleven had the same answer."""
+    make, images, *_ = WRONG["one caption for all"]
+    (looks,) = (one for one in check_system(make(), images)[0] if one.name == "looks")
+    assert f"{len(images)} images and 3 made from the first one have the same answer" in looks.message
 
 
 def test_futures_that_stand_there_several_times_are_counted_once() -> None:

@@ -162,7 +162,7 @@ def test_what_the_ray_misses_is_searched_for_and_said() -> None:
         ([(0.0, 0.0, 640.0, 480.0)], "no place found that covers no object"),
         (
             [(0.0, 0.0, 300.0, 400.0), *[(400.0 + x, 400.0, 410.0 + x, 410.0) for x in range(0, 200, 20)]],
-            r"covers no more than 30% of the largest one",
+            r"covers no more than 30\s% of the largest one",
         ),
     ],
 )

@@ -16,6 +16,7 @@ from instar.analysis.severities import (
     NOT_APPLICABLE,
     NOTHING_FOUND,
     OK,
+    Bools,
     Severities,
     Verdicts,
     has_nothing,
@@ -23,7 +24,7 @@ from instar.analysis.severities import (
     shown_status,
 )
 from instar.engine.progress import FAILURES, alike_reasons
-from instar.stats import wilson
+from instar.stats import clustered_wilson, moments, wilson
 
 NOISE_SHARE = 0.95
 """The noise floor: this share of the cases stay at or below it when nothing was changed."""
@@ -81,7 +82,7 @@ def rates(
     confidence: float = 0.95,
 ) -> pl.DataFrame:
     """Per rule: how many pairs were judged and violated, the rate with its interval (Wilson's, or
-    one that holds at every look), and what was not judged.
+    one that holds at every look), and what was not judged. By target, those of a case count as a cluster.
 
     `thresholds` gives each rule's threshold; a rule in `alphas` is violated where its test's p is at most that.
     Rates are over what was judged. Pairs in which nothing was found in either input, pairs that are not applicable and
@@ -116,7 +117,20 @@ def rates(
     first = ("rule", "threshold", "judged", "violated", "rate", "low", "high")
     worst = pl.col("worst", "worst_without_kind")
     rated = _with_rate(table, matrix, confidence).with_columns(pl.when(worst >= 0).then(worst))
+    if (owners := matrix.of_case) is not None and not matrix.looked:
+        ends = [_clustered(row, there, owners, confidence) for row, there in zip(hit, judged, strict=True)]
+        rated = rated.with_columns(
+            pl.Series("low", [low for low, _ in ends], pl.Float64),
+            pl.Series("high", [high for _, high in ends], pl.Float64),
+        )
     return rated.select(*first, pl.exclude(first))
+
+
+def _clustered(hit: Bools, judged: Bools, owners: npt.NDArray[np.int64], confidence: float) -> tuple[float, float]:
+    """The interval of a share of the targets: those of a case are no independent trials."""
+    hits, trials = (np.bincount(owners, which, owners.max(initial=0) + 1) for which in (hit, judged))
+    low, high = clustered_wilson(moments(hits[:, None], trials[:, None]), confidence)
+    return float(low[0]), float(high[0])
 
 
 def _counted(kind: npt.NDArray[np.uint8], names: Sequence[str]) -> list[dict[str, object]]:

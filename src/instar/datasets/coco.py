@@ -64,6 +64,8 @@ def _open(name: str, *, path: str, images: str | None, truth: str, masks: bool, 
     pictures = _pictures(content, path)
     left = Left("annotation")
     notes: list[str] = []
+    if twice := len(pictures) - len({_id(picture.path) for picture in pictures.values()}):
+        notes.append(f"{counted(twice, 'image')} of a file_name that another has already; their ids end in #2, …")
     cases: partial[Iterator[Case]]
     root = _root(Path(path), images, [picture.path for picture in pictures.values()])
     for picture in pictures.values():
@@ -146,10 +148,14 @@ def _pictures(content: Entry, path: str) -> dict[object, _Picture]:
             raise ValueError(f"{path}: two images have the id {key!r}")
         licence_number = entry.get("license")
         licence = licences.get(licence_number, "") if isinstance(licence_number, int | str) else ""
-        pictures[key] = _Picture(distinct(nfc(file_name.replace("\\", "/"))), file_name, size, licence)
+        pictures[key] = _Picture(distinct(_id(file_name)), file_name, size, licence)
     if not pictures:
         raise ValueError(f"{path}: its list of images is empty")
     return pictures
+
+
+def _id(file_name: str) -> str:
+    return nfc(file_name.replace("\\", "/"))
 
 
 def _size(width: object, height: object) -> Size | None:

@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from instar.case import Case
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, counted, existing, nfc, utf8_text
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, counted, existing, nfc, shortened, utf8_text
+from instar.datasets.folder import is_picture
 from instar.datasets.remote import address_id
+from instar.datasets.windowing import header_names
 from instar.remote import address_in
 
 
@@ -38,10 +40,23 @@ def _id(pair: tuple[str, str]) -> str:
     return pair[0]
 
 
+def _refuse_tables(file: Path, first: str) -> None:
+    """A table with a header is none of pictures, and its columns would become names of files that are not there."""
+    columns = header_names(first)
+    if len(columns) < 3 or address_in(first) is not None or first.startswith("#"):
+        return
+    if not is_picture(first) and not os.path.exists(file.parent / first):  # noqa: PTH110  (True of no name too long)
+        raise ValueError(
+            f"{file}: its first line names no picture. A list has one path per line; the first line of a table of "
+            f"tracks names track, frame, x, y, and this names {shortened([column[:40] for column in columns], 8)}"
+        )
+
+
 def _open(name: str, *, path: str) -> Dataset:
     file = existing(path, "list", Path.is_file)
     text = utf8_text(path, "a list is")
     distinct, root = Distinct(), f"{str(file.parent).rstrip('/')}/"
+    _refuse_tables(file, text.lstrip().partition("\n")[0].strip())
     pairs = []
     for line in text.splitlines():
         entry = line.strip()

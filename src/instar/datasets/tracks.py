@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from instar.datasets.dataset import PATH, Dataset, DatasetFamily, existing, nfc
+from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Place, existing, nfc
 from instar.datasets.windowing import (
     HORIZON,
     Ground,
@@ -20,7 +20,9 @@ from instar.datasets.windowing import (
     Window,
     agents_parameter,
     collected,
+    header_names,
     named_columns,
+    separator_of,
 )
 from instar.reading import file_text
 from instar.scene import BACKGROUND
@@ -33,7 +35,7 @@ _EXAMPLE = 'names = ["background", "pavement"], map = "map.png", rate = 25'
 
 
 def _is_tracks_header(line: str) -> bool:
-    return set(_NEEDED) <= {name.strip() for name in line.split(",")}
+    return set(_NEEDED) <= set(header_names(line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +67,24 @@ def _open(name: str, *, path: str, scene: str | None, map: str, agents: str, **w
 
 
 def _positions(file: Path) -> pl.DataFrame:
-    table = named_columns(file, _NEEDED, _OPTIONAL)
+    separator = separator_of(Place(file).text.partition("\n")[0])
+    table = named_columns(file, _NEEDED, _OPTIONAL, separator=separator, any_case=True)
     there = table.collect_schema().names()
     stem = pl.lit(file.stem)
     chosen = table.select(
         "line",
         "track",
-        *(pl.col(number).cast(pl.Float64, strict=False) for number in ("frame", "x", "y")),
+        *(_number(pl.col(name), separator).alias(name) for name in ("frame", "x", "y")),
         agent="class" if "class" in there else pl.lit(None, pl.String),
         scene=pl.col("scene").fill_null(stem) if "scene" in there else stem,
     )
     return collected(chosen, file).with_columns(pl.col("track", "scene").str.normalize("NFC"))
+
+
+def _number(text: pl.Expr, separator: str) -> pl.Expr:
+    """Where semicolons part the columns, a comma is a decimal point."""
+    plain = text.str.replace(",", ".", literal=True) if separator == ";" else text
+    return plain.cast(pl.Float64, strict=False)
 
 
 # --- scene.toml ------------------------------------------------------------------------------------
@@ -145,5 +154,5 @@ TRACKS = DatasetFamily("tracks", _open, (
     agents_parameter("all"),
     *HORIZON,
 ), "tracks of your own: a CSV file with track, frame, x, y in pixels, and scene.toml; one case of each scene in turn",
-    recognises=lambda place: place.ending == "csv" and _is_tracks_header(place.text.partition("\n")[0]))
+    recognises=lambda place: place.ending in ("csv", "tsv") and _is_tracks_header(place.text.partition("\n")[0]))
 # fmt: on

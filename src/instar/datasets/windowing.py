@@ -379,11 +379,30 @@ def maps_in(folder: Path) -> Maps:
     return Maps(there, {nfc(file.name): file for file in sorted(there.iterdir())})
 
 
-def named_columns(file: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> pl.LazyFrame:
-    """Columns of a CSV file with a header, as text, and `line`; the optional ones only where they are there."""
+SEPARATORS = ",;\t"
+
+
+def separator_of(header: str) -> str:
+    """What stands between the names of a table's first line."""
+    return max(SEPARATORS, key=header.count)
+
+
+def header_names(header: str) -> list[str]:
+    """The names in a table's first line, in small letters."""
+    return [name.strip().strip('"').strip().lower() for name in header.split(separator_of(header))]
+
+
+def named_columns(
+    file: Path, needed: Sequence[str], optional: Sequence[str] = (), *, separator: str = ",", any_case: bool = False
+) -> pl.LazyFrame:
+    """Columns of a CSV file with a header, as text, and `line`; the optional ones only where they are there.
+
+    `any_case`: capital letters in names do not matter.
+    """
     try:
         table = pl.scan_csv(
             regular(file),
+            separator=separator,
             infer_schema=False,
             truncate_ragged_lines=True,
             ignore_errors=True,
@@ -392,13 +411,14 @@ def named_columns(file: Path, needed: Sequence[str], optional: Sequence[str] = (
             row_index_name=_LINE,
             row_index_offset=2,
         )
-        names = {name.strip(): name for name in table.collect_schema().names() if name != _LINE}
+        stripped = {name.strip(): name for name in table.collect_schema().names() if name != _LINE}
+        names = {**({name.lower(): own for name, own in stripped.items()} if any_case else {}), **stripped}
     except pl.exceptions.PolarsError as error:
         raise _not_csv(file, error) from None
     if lacking := [name for name in needed if name not in names]:
         raise ValueError(
             f"{file}: its first line names no {', '.join(lacking)}; it has "
-            f"{shortened(list(names), 8) or 'nothing'}, and should have {', '.join(needed)}"
+            f"{shortened(list(stripped), 8) or 'nothing'}, and should have {', '.join(needed)}"
         )
     chosen = [*needed, *(name for name in optional if name in names)]
     columns = (pl.col(names[name]).str.strip_chars().alias(name) for name in chosen)

@@ -35,15 +35,19 @@ def make_follow_up(
     """The follow-up of a case's input and what was done to it, or raises NoFollowUp.
 
     `seed` is the run's and `case` the id of the case. A need that is the reason why it cannot be had is the reason why
-    there is no follow-up.
+    there is no follow-up; of several, each of them is.
     """
     known: dict[str, Need] = {}
     if transformation.needs:
-        for need in transformation.needs & needs.keys():
+        missing: dict[str, None] = {}
+        for need in sorted(transformation.needs & needs.keys()):  # a set's own order is another one in each process
             value = needs[need]
             if isinstance(value, NotApplicable):
-                raise NoFollowUp(str(value))
-            known[need] = value
+                missing[str(value)] = None
+            else:
+                known[need] = value
+        if missing:
+            raise NoFollowUp("; ".join(missing))
     try:
         chance = draw_seed(seed, case, transformation, draw) if transformation.random else 0
         return transformation(source, needs=known, seed=chance)

@@ -77,7 +77,7 @@ def predict(
         stored_rules = () if fresh else _stored_rules(store)
         setup = _setup(system, providers, [*stored_rules, *suite.rules])
         if engine == LOCAL:
-            hands, info = enlisted(stack, setup, default_workers() if workers is None else workers, predictors)
+            hands, info = enlisted(stack, setup, _enough(workers, limit), predictors)
         else:
             hands, info = enlisted_on(stack.enter_context(ray_site(address, workers, say)), stack, setup)
         _refuse_inputs(info.system, dataset)
@@ -104,6 +104,12 @@ def predict(
         work = partial(execute, tasks, keeper, hands, timeout=timeout, info=info, again=again)
         interrupted = _executed(keeper, work)
         return keeper.outcome(interrupted)
+
+
+def _enough(workers: int | None, limit: int | None) -> int:
+    """How many workers to start: one has one case at a time, and each takes its time to start."""
+    wanted = default_workers() if workers is None else workers
+    return wanted if limit is None else min(wanted, max(limit, 1))
 
 
 def _executed(keeper: Keeper, work: Callable[[], None]) -> bool:

@@ -79,7 +79,10 @@ def _analysed(
         elif name not in stored:
             if kind.real:
                 size = " × ".join("?" if n is None else str(n) for n in shape or ())
-                raise ValueError(f"input {name!r} ({kind.name} {size}) needs a range, e.g. {name}=0..1")
+                inside = "".join(
+                    f"; {other!r} is no input, but another tensor" for other in spans if other not in takes
+                )
+                raise ValueError(f"input {name!r} ({kind.name} {size}) needs a range, e.g. {name}=0..1{inside}")
             inputs[name] = analysis.fresh(kind, shape, unbounded(kind))
     return analysis, inputs, analysis.walk(read.graph, inputs)
 

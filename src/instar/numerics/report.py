@@ -111,7 +111,8 @@ def lines(numerics: Numerics) -> list[str]:
         )
     sure = len(numerics.defects) - loose
     sentences.append(
-        f"{numerics.nodes} nodes, {numerics.seconds:.1f} s: {sure or 'no'} defect{'s' * (sure != 1)}"
+        f"{numerics.nodes} node{'s' * (numerics.nodes != 1)}, {numerics.seconds:.1f} s: "
+        f"{sure or 'no'} defect{'s' * (sure != 1)}"
         + (f", {len(numerics.serious)} of which can be seen in an output" if sure else "")
         + (f"; bounds are too loose to tell at {loose} node{'s' * (loose > 1)}" if loose else "")
     )

@@ -17,7 +17,8 @@ from instar.report.compared import Comparison, common_words
 from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
 from instar.report.section import Section
-from instar.report.sentences import headline, over_cases_text, slice_words
+from instar.report.sentences import headline, over_cases_text
+from instar.report.slice_words import slice_words
 from instar.report.tables import markdown_lines
 from instar.report.words import interval, kinds_text, landmark_words, p_text, percent, severity_text, threshold_text
 from instar.spelling import unknown

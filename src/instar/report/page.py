@@ -35,7 +35,8 @@ from instar.report.picture import LegendEntry
 from instar.report.precision import MARK_MEANINGS, precision_panel
 from instar.report.rebuild import run_legend
 from instar.report.section import Section, make_section
-from instar.report.sentences import Finding, headline, over_cases_text, rate_words, slice_words, violating
+from instar.report.sentences import Finding, headline, over_cases_text, rate_words, violating
+from instar.report.slice_words import slice_words
 from instar.report.tables import FORMULA, NUMBER
 from instar.report.thumbnails import thumbnails
 from instar.report.unbroken import unbroken

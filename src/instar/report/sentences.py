@@ -148,19 +148,28 @@ def unjudged_words(judged: Judged, answers: Answers) -> list[str]:
     """What comes before everything else where nothing, or less than half of the pairs, was judged."""
     if not judged["pairs"] or 2 * judged["judged"] >= judged["pairs"]:
         return []
-    unanswered, sources = max((answers.empty, answers.sources), (judged["empty"], judged["cases"]))
-    empty = of_total(unanswered, sources, "source image")
     if judged["failed"] == judged["pairs"]:
         return ["Every pair failed, so that nothing could be judged."]
     if not judged["judged"]:
-        words = f"The system found nothing in {empty}, so that nothing could be judged."
-        return [words] if judged["nothing_found"] else []
+        return [f"{_empty(judged, answers)}, so that nothing could be judged."] if judged["nothing_found"] else []
     share = f" ({percent(judged['judged'] / judged['pairs'])})"
     return [
-        *([f"The system found nothing in {empty}."] if 2 * judged["empty"] >= judged["cases"] else []),
+        *([f"{_empty(judged, answers)}."] if 2 * judged["empty"] >= judged["cases"] else []),
         f"Only {of_total(judged['judged'], judged['pairs'], 'pair')} {'was' if judged['pairs'] == 1 else 'were'} "
         f"judged{share}, and rates are over these alone.",
     ]
+
+
+def _empty(judged: Judged, answers: Answers) -> str:
+    """In how many images nothing is found: nothing at all, or nothing of what the rules ask about."""
+    if not answers.sources:
+        return f"The system found nothing in {of_total(judged['empty'], judged['cases'], 'source image')}"
+    if 2 * answers.empty >= answers.sources:
+        return f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}"
+    answered = of_total(answers.sources - answers.empty, answers.sources, "source image")
+    where = f"in {answered}" if answers.empty else "in every source image"
+    cases = of_total(judged["empty"], judged["cases"], "case")
+    return f"The system finds something {where}, but in {cases} nothing that the rules ask about, in either image"
 
 
 def answers_words(answers: Answers, judged: Judged) -> list[str]:
@@ -400,49 +409,6 @@ def _plain_measure(value: object) -> object:
     if isinstance(value, str):
         return landmark_words(value)
     return float(f"{value:.3g}") if isinstance(value, float) and math.isfinite(value) else value
-
-
-_LESS_AND_MORE = {
-    "brightness": ("darker", "brighter"),
-    "contrast": ("lower in contrast", "higher in contrast"),
-    "sharpness": ("less sharp", "sharper"),
-    "saturation": ("less colourful", "more colourful"),
-    "pixels": ("smaller", "larger"),
-    "aspect": ("narrower", "wider"),
-    "subjects": ("those with fewer subjects", "those with more subjects"),
-    "subject_x": ("those with subjects further to the left", "those with subjects further to the right"),
-    "subject_y": ("those with subjects higher up", "those with subjects further down"),
-    "subject_size": ("those with smaller subjects", "those with larger subjects"),
-    "subject_off_centre": ("those with subjects nearer to the centre", "those with subjects further from the centre"),
-}
-_PROPERTIES = {
-    "pixels": "number of pixels",
-    "aspect": "ratio of width to height",
-    "subjects": "number of subjects",
-    "subject_x": "distance of its subjects from the left",
-    "subject_y": "distance of its subjects from the top",
-    "subject_size": "size of its subjects",
-    "subject_off_centre": "distance of its subjects from the centre",
-}
-"""What a case has more or less of, where the name of the property does not say it."""
-
-
-def slice_words(row: Row) -> str:
-    """A row of `slices` as a sentence."""
-    if not row["value"].startswith("above "):
-        more = "more" if row["effect"] > 0 else "less"
-        return (
-            f"cases with {row['property']} = {row['value']} fail {more} often: {percent(row['rate'])} against "
-            f"{percent(row['elsewhere'])} elsewhere"
-        )
-    lower = row["effect"] < 0.5
-    name = _PROPERTIES.get(row["property"], row["property"].replace("_", " "))
-    less, more = _LESS_AND_MORE.get(row["property"], (f"lower in {name}", f"higher in {name}"))
-    probability = 1 - row["effect"] if lower else row["effect"]
-    return (
-        f"failing cases are {less if lower else more}: a failing case has a {'lower' if lower else 'higher'} {name} "
-        f"than another case with probability {probability:.2f}"
-    )
 
 
 def _lost_words(row: Row) -> str:

@@ -176,7 +176,11 @@ def show_run(
     for finding in sentences:
         style = "bold yellow" if finding.accuses else None
         show_sentence(console, finding.words, style)
-    counted = limits if by == "case" else f"{limits}; every target of a case counts for itself"
+    counted = (
+        limits
+        if by == "case"
+        else f"{limits}; every target of a case counts for itself, in intervals as part of its case"
+    )
     if run.searched and searched_grids(run):
         console.print()
         show_tables(console, [median_table(run.boundary(threshold, judging=judging))])
@@ -216,10 +220,12 @@ def _rates(
     console.print(table)
     if limit and ranked.height > limit:
         more = ranked.height - limit
-        console.print(
-            f"… and {count_of(more, 'rule')} that {'is' if more == 1 else 'are'} violated less (--all shows all)",
-            style="dim",
-        )
+        which = f"rule{'s' * (more > 1)}"
+        if ranked["judged"][limit:].sum():
+            which += f" that {'is' if more == 1 else 'are'} violated less"
+        else:
+            which = f"more {which}"
+        console.print(f"… and {more:,} {which} (--all shows all)", style="dim")
 
 
 def _families(console: Console, families: pl.DataFrame, suite: str | None) -> None:

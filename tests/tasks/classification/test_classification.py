@@ -17,12 +17,13 @@ from instar.cli import app
 from instar.datasets import dataset
 from instar.outputs.labels import Labels
 from instar.relations import relations
+from instar.report.findings import findings
 from instar.report.marks import marked_pairs
 from instar.report.sentences import detail_words
 from instar.systems import system
 from instar.tasks.classification.panel import PANELS, class_changes, confusions, correct, remarks
 from tests.missing import module, shared
-from tests.tasks.classification.classifiers import COLOURS, painted
+from tests.tasks.classification.classifiers import COLOURS, painted, right
 
 HERE = "tests.tasks.classification.classifiers"
 
@@ -330,6 +331,41 @@ def test_a_classifier_of_other_classes_than_the_dataset(
         output = " ".join(CliRunner().invoke(app, [command, str(tested.folder)]).output.split())
         assert ("No class that the system names" in output) == (nearest is not None)
         assert nearest is None or words in output
+
+
+def test_a_classifier_that_is_never_right_is_told(images: Path, tmp_path: Path) -> None:
+    """Its list of names begins at the wrong place: steady, and 0 % right."""
+    following = dict(zip(COLOURS, [*COLOURS][1:] + [*COLOURS][:1], strict=True))
+
+    def off_by_one(pixels: np.ndarray) -> Labels:
+        answer = right(pixels)
+        return Labels.from_scores([following[name] for name in answer.classes], answer.scores)
+
+    opened = dataset(f'class-folders("{images}")')
+    tested = instar.run(off_by_one, "gamma(0.9)", opened, out=tmp_path / "run", workers=0)
+    (words,) = (each.words.replace("\xa0", " ") for each in findings(tested) if each.accuses)
+    assert words == (
+        "The class that comes first is right in 0 of 9 labelled source images (0 %, 95 % interval 0–30), no more than "
+        "by guessing among 3 names. It is 'disc' in the place of 'bar', 'square' in the place of 'disc' and 'bar' in "
+        "the place of 'square': the list of names may be in another order than the model's classes."
+    )
+    output = CliRunner().invoke(app, ["tables", str(tested.folder)]).output
+    assert "no more than by guessing" in " ".join(output.replace("\xa0", " ").split())
+
+
+@pytest.mark.parametrize("wrong", [0, 3, 5])
+def test_a_classifier_that_is_right_more_often_than_a_guess_is_not_accused(
+    wrong: int, images: Path, tmp_path: Path
+) -> None:
+    known = {painted(number).tobytes() for number in range(wrong)}
+
+    def fair(pixels: np.ndarray) -> Labels:
+        answer = right(pixels)
+        return Labels.from_scores(["bar"]) if pixels.tobytes() in known else answer
+
+    opened = dataset(f'class-folders("{images}")')
+    tested = instar.run(fair, "gamma(0.9)", opened, out=tmp_path / "run", workers=0)
+    assert not any("comes first is right" in each.words for each in findings(tested))
 
 
 @pytest.mark.parametrize("suite", ["labels", "segmentation"])

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 import instar
 from instar.cli import main
+from instar.datasets import Dataset
 from instar.report import write_report
 from instar.report.chart import printed
 from instar.report.export import _markdown
@@ -285,6 +287,43 @@ def test_what_is_printed_of_several_runs(fearful: instar.Run, other: instar.Run)
     assert len(printed.tables[1].rows) == 14
     assert any("prefer tests.perfect.test_hand_pose:seeing" in sentence for sentence in printed.after)
     assert set(printed.frames) == {"baselines", "measures", "groups", "differences", "advice"}
+
+
+def test_every_row_of_runs_of_different_suites_names_its_test_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs without a common case keep the test cases that each has."""
+    one = ran(seeing, tmp_path / "one", ["gamma(5)", "gamma(0.5)"])
+    cases = [replace(case, id=f"x{case.id}") for case in data().cases()]
+    others = Dataset("other spots", "", lambda: iter(cases), truth="poses")
+    monkeypatch.setattr(sys.modules[__name__], "data", lambda: others)
+    two = ran(afraid_of_the_dark, tmp_path / "two", ["motion(20, 90)", "motion(20, 45)"])
+    printed = tables_of(one, two)
+    assert printed is not None
+    named = [row[0] for row in printed.tables[1].rows]
+    assert named[1] == "" and len({*named[2:]}) == 4 and all(named[2:])
+
+
+def test_none_is_better_that_is_measured_against_something_else(tmp_path: Path) -> None:
+    """Against its own answers, a system is perfect in every source."""
+    rules = ["gamma(5)", "gamma(0.5)", "motion(20, 90)"]
+    truth = ran(afraid_of_the_dark, tmp_path / "truth", rules)
+    own = ran(seeing, tmp_path / "own", rules, annotated=False)
+    printed = tables_of(truth, own)
+    assert printed is not None
+    table = printed.tables[-1]
+    assert table.heads[:3] == ["test case", "system", "against"]
+    assert [row[2] for row in table.rows[:2]] == ["the ground truth", "the system's own answers to the source"]
+    assert printed.frames["differences"].is_empty()
+    assert "the runs are not measured against the same" in printed.after[0]
+    assert not any("prefer" in sentence for sentence in printed.after)
+
+
+def test_no_run_is_the_best_on_a_few_cases(tmp_path: Path) -> None:
+    runs = [ran(system, tmp_path / system.__name__, ["gamma(5)"], count=3) for system in (afraid_of_the_dark, seeing)]
+    printed = tables_of(*runs)
+    assert printed is not None and printed.frames["differences"].is_empty()
+    assert "compared on the 3 cases that all runs have" in printed.before[0]
 
 
 def test_tables_of_runs_that_are_not_all_of_hands(tmp_path: Path, fearful: instar.Run, command: Typed) -> None:

@@ -104,10 +104,12 @@ def looks(examined: Examination) -> tuple[State, str]:
         sizes = [image.size for _, image, _ in examined.answered] + [first.size] * len(changed)
         every: list[Answer] = [*(answer for _, _, answer in examined.answered), *changed]
         if _same(every, sizes):
+            images = len(every) - len(changed)
             unless = "" if examined.with_marks else ", unless all of them show the same"
             return "problem", (
-                f"{len(every)} images have the same answer, an evenly grey one among them: the system does not look at "
-                f"the image{unless}. See whether the image that is given is the one that is used"
+                f"{images} image{'s' * (images != 1)} and {len(changed)} made from the first one have the same "
+                f"answer, an evenly grey one among them: the system does not look at the image{unless}. See whether "
+                "the image that is given is the one that is used"
             )
         return "ok", "different images have different answers"
     raise Skip("nothing was found in any image")

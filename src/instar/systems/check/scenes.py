@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from instar.outputs.forecast import Forecast
+from instar.outputs.heat import HeatMap
 from instar.scene import Scene
 from instar.systems.check.examination import Examination, Floats, Skip, State
 
@@ -37,16 +38,33 @@ def _walled(scene: Scene, x0: int, y0: int, x1: int, y1: int) -> Scene:
     return replace(scene, classes=classes)
 
 
-def _paths(examined: Examination, scene: Scene, seeds: Sequence[int] = SEEDS) -> Floats:
-    """The mean future (T, 2) of each seed."""
-    means = []
-    for seed in seeds:
-        answer = examined.ask([scene], seed)[0]
-        if isinstance(answer, Forecast):
-            means.append(answer.futures.astype(np.float64).mean(0))
-    if not means:
+def _forecasts(examined: Examination, scene: Scene) -> list[Forecast]:
+    """The answers to each seed."""
+    answers = [examined.ask([scene], seed)[0] for seed in SEEDS]
+    forecasts = [answer for answer in answers if isinstance(answer, Forecast)]
+    if not forecasts:
         raise Skip("the scene was not answered")
-    return np.stack(means)
+    return forecasts
+
+
+def _means(forecasts: Sequence[Forecast]) -> Floats:
+    """The mean future (T, 2) of each answer."""
+    return np.stack([answer.futures.astype(np.float64).mean(0) for answer in forecasts])
+
+
+def _paths(examined: Examination, scene: Scene) -> Floats:
+    """The mean future (T, 2) of each seed."""
+    return _means(_forecasts(examined, scene))
+
+
+def _heats(forecasts: Sequence[Forecast], like: HeatMap) -> Floats:
+    """The probability maps of some answers, on the grid of one."""
+    return np.array([answer.heat.onto(like) for answer in forecasts if answer.heat is not None], np.float64)
+
+
+def _hellinger(one: Floats, other: Floats) -> float:
+    """How far two probability maps are apart, from 0 to 1."""
+    return float(np.sqrt(((np.sqrt(one) - np.sqrt(other)) ** 2).sum() / 2))
 
 
 def place(examined: Examination) -> tuple[State, str]:
@@ -125,38 +143,91 @@ def history(examined: Examination) -> tuple[State, str]:
     return "ok", "where somebody came from makes a difference"
 
 
+AHEAD = (84, 20, 96, 60)
+"""x0, y0, x1, y1 of the wall that the person of the first scene walks into."""
+
+
 def map_read(examined: Examination) -> tuple[State, str]:
-    """Whether a wall matters where it stands, or where it would stand on a map read in another way."""
+    """Whether a wall matters where it stands, or where it would stand on a map read in another way: to the futures, and
+    where it does not to the probability map."""
     examined.need_answers()
     scene = walk(70, 40, 0.0)
-    free = _paths(examined, scene)
-    chance = float(np.linalg.norm(free - free.mean(0), axis=2).max())
-    x0, y0, x1, y1 = 84, 20, 96, 60
+    free = _forecasts(examined, scene)
+    x0, y0, x1, y1 = AHEAD
     walls = {
-        "": (x0, y0, x1, y1),
+        "": AHEAD,
         "with rows for columns": (y0, x0, y1, x1),
         "upside down": (x0, SIDE - y1, x1, SIDE - y0),
         "in a mirror": (SIDE - x1, y0, SIDE - x0, y1),
     }
-    moved = {
-        words: float(np.linalg.norm(_paths(examined, _walled(scene, *wall)).mean(0) - free.mean(0), axis=1).max())
-        for words, wall in walls.items()
+    walled = {words: _forecasts(examined, _walled(scene, *wall)) for words, wall in walls.items()}
+    by_futures = _futures_moved(free, walled).state()
+    heat = free[0].heat
+    if by_futures[0] not in ("warning", "unsure") or heat is None:
+        return by_futures
+    by_heat = _heat_moved(free, walled, heat).state()
+    return by_futures if by_heat[0] == "warning" and by_futures[0] == "unsure" else by_heat
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """How far walls move an answer: the one ahead, that of those which would be ahead on a map read in another way that
+    moves it most, and chance alone. What is not above `little` is no difference."""
+
+    moved: str
+    own: float
+    others: Mapping[str, float]
+    chance: float
+    little: float
+    pixels: bool
+    nothing: str = ""
+
+    def state(self) -> tuple[State, str]:
+        reading = max(self.others, key=lambda words: self.others[words])
+        worst = self.others[reading]
+        own = f"a wall ahead moves {self.moved} {self._text(self.own)}"
+        if worst > max(2 * self.own, 4 * self.little, self.chance):
+            return "problem", (
+                f"{own}, and one that would be ahead on a map read {reading} by {self._text(worst)}. scene.classes is "
+                "(height, width): row y, column x"
+            )
+        if self.own <= self.little:
+            return "warning", (
+                f"a wall ahead, of the class {WALL}, makes no difference{self.nothing}: the system does not look at "
+                "the map. If it should, see whether scene.classes gets to the model, and whether its classes are found "
+                "by scene.names"
+            )
+        if self.own <= self.chance:
+            return "unsure", f"{own}, and chance by {self._text(self.chance)}: too close to tell"
+        return "ok", f"{own}, one elsewhere by {self._text(worst)}"
+
+    def _text(self, far: float) -> str:
+        return f"{far:.1f} px" if self.pixels else f"{far:.2f}"
+
+
+def _futures_moved(free: Sequence[Forecast], walled: Mapping[str, Sequence[Forecast]]) -> _Moved:
+    """By how many pixels the mean future goes elsewhere."""
+    paths = _means(free)
+    chance = float(np.linalg.norm(paths - paths.mean(0), axis=2).max())
+    far = {
+        words: float(np.linalg.norm(_means(answers).mean(0) - paths.mean(0), axis=1).max())
+        for words, answers in walled.items()
     }
-    own = moved.pop("")
-    worst = max(moved, key=lambda words: moved[words])
-    if moved[worst] > max(2 * own, 2 * PACE, chance):
-        return "problem", (
-            f"a wall ahead moves the futures by {own:.1f} px, and one that would be ahead on a map read {worst} by "
-            f"{moved[worst]:.1f} px. scene.classes is (height, width): row y, column x"
-        )
-    if own <= PACE / 2:
-        return "warning", (
-            f"a wall ahead, of the class {WALL}, makes no difference: the system does not look at the map. If it "
-            "should, see whether scene.classes gets to the model, and whether its classes are found by scene.names"
-        )
-    if own <= chance:
-        return (
-            "unsure",
-            f"a wall ahead moves the futures by {own:.1f} px, and chance by {chance:.1f} px: too close to tell",
-        )
-    return "ok", f"a wall ahead moves the futures by {own:.1f} px, one elsewhere by {moved[worst]:.1f} px"
+    return _Moved("the futures by", far.pop(""), far, chance, PACE / 2, pixels=True)
+
+
+LITTLE = 0.05
+"""A distance of probability maps that says nothing: they are rounded, or spread a little differently."""
+
+
+def _heat_moved(free: Sequence[Forecast], walled: Mapping[str, Sequence[Forecast]], grid: HeatMap) -> _Moved:
+    """How far the mean probability map is from the one without a wall, as a Hellinger distance."""
+    maps = _heats(free, grid)
+    mean = maps.mean(0)
+    chance = max(_hellinger(each, mean) for each in maps)
+    far = {}
+    for words, answers in walled.items():
+        heats = _heats(answers, grid)
+        far[words] = _hellinger(heats.mean(0), mean) if len(heats) else 0.0
+    moved, neither = "the probability map by a Hellinger distance of", " to the futures or to the probability map"
+    return _Moved(moved, far.pop(""), far, chance, LITTLE, pixels=False, nothing=neither)

@@ -13,7 +13,7 @@ from instar.outputs.sides import other_side
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
 from instar.report.sentences import Finding
-from instar.report.words import listed, of_total, percent, rate_text
+from instar.report.words import SPACE, count_of, interval, listed, of_total, percent, rate_text
 from instar.stats import wilson
 from instar.tasks.classification.relations import RELATIONS, mirrors
 
@@ -29,6 +29,12 @@ _COMPARED = 100
 """Classes of a system that are compared with those of a dataset: to compare thousands with each other takes seconds."""
 FEWEST_CASES = 3
 """Images that must have the same answer before that is worth saying."""
+FEWEST_RENAMED = 3
+"""Classes that must each have one other name, in two cases or more, before names are called exchanged."""
+EXPLAINED = 0.9
+"""The share of the answers that exchanged names must explain."""
+MOSTLY_WRONG = 0.5
+"""Who is surely right less often than this may have names exchanged."""
 
 
 def _verdicts(run: Run, judging: str) -> pl.DataFrame:
@@ -183,10 +189,51 @@ def _no_shared_class(run: Run) -> list[Finding]:
     return [Finding(words)]
 
 
+def _seldom_right(run: Run) -> list[Finding]:
+    """That the first class is right surely no more often than a guess, or that each class has the name of another."""
+    if run.manifest.truth_kind != "labels":
+        return []
+    truth = run.store.cases(["case", "truth_classes"]).filter(pl.col("truth_classes").list.len() > 0)
+    source = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
+    answers = run.store.predictions(["case", "classes"], where=source).join(truth, on="case")
+    true, named = (set(answers[column].explode().drop_nulls()) for column in ("truth_classes", "classes"))
+    first = answers["classes"].list.first()
+    if not true & named:
+        return []  # which is said as such
+    right, cases = int(answers.select(pl.col("truth_classes").list.contains(first)).to_series().sum()), answers.height
+    low, high = wilson(right, cases)
+    classes = len(true | named)
+    chance = float(answers["truth_classes"].list.len().mean()) / classes  # type: ignore[arg-type]
+    renamed = _renamed(answers.select(pl.col("truth_classes").list.first().alias("true"), first.alias("first")))
+    if high > chance and not (renamed and high < MOSTLY_WRONG):
+        return []
+    words = (
+        f"The class that comes first is right in {of_total(right, cases, 'labelled source image')} "
+        f"({percent(right / cases)}, 95{SPACE}% interval {interval(low, high)})"
+    )
+    guess = f", no more than by guessing among {count_of(classes, 'name')}" if high <= chance else ""
+    names = [f"{other!r} in the place of {name!r}" for name, other in renamed.items()]
+    order = f". It is {listed(names, _NAMES)}: the list of names may be in another order than the model's classes"
+    return [Finding(f"{words}{guess}{order if names else ''}.", accuses=True)]
+
+
+def _renamed(answers: pl.DataFrame) -> dict[str, str]:
+    """Which name each class has in the place of its own, where that explains nearly all answers: each class nearly
+    always the same one, and no two the same; empty where it is not so."""
+    pairs = answers.drop_nulls().group_by("true", "first").agg(count=pl.len())
+    usual = pairs.sort("count", "first", descending=[True, False]).unique("true", keep="first").sort("true")
+    many = usual.filter(pl.col("count") >= 2).height
+    if many < FEWEST_RENAMED or usual["count"].sum() < EXPLAINED * answers.height:
+        return {}
+    if usual["first"].n_unique() < usual.height:
+        return {}
+    return {name: other for name, other in usual.select("true", "first").iter_rows() if name != other}
+
+
 def remarks(run: Run, judging: str) -> list[Finding]:
-    """What to know of a run as a whole: whether its answers can be right, whether every image has the same class, and
-    which class becomes which."""
-    return [*_no_shared_class(run), *_of_answers(run, judging)]
+    """What to know of a run as a whole: whether its answers can be right, and are more often than by chance, whether
+    every image has the same class, and which class becomes which."""
+    return [*_no_shared_class(run), *_seldom_right(run), *_of_answers(run, judging)]
 
 
 def _of_answers(run: Run, judging: str) -> list[Finding]:
@@ -251,7 +298,7 @@ def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | Non
 
 def _of_runs(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     tables, frames = _tables(runs[0], judging)
-    notes = [note.words for note in _no_shared_class(runs[0])]
+    notes = [note.words for note in (*_no_shared_class(runs[0]), *_seldom_right(runs[0]))]
     return TaskTables(tables, frames, after=notes) if tables else None
 
 

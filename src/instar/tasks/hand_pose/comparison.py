@@ -82,15 +82,24 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
     """Several systems beside each other, on what all of them were judged on: paired, since it is resampled together.
 
     Where they have no case in common, each has its own cases, and intervals of differences are those of independent
-    samples. `objects` is that of `hand_frames`.
+    samples. Where one is measured against the ground truth and another against its own answers, none is better.
+    `objects` is that of `hand_frames`.
 
     * `baselines`, `measures`, `groups`: as of one run, with a column `run`;
-    * `differences`: for each purpose how far the best run is above each other one;
+    * `differences`: for each purpose how far the best run is above each other one, from 10 judged cases on;
     * `advice`: which one to prefer for what, and where there is no sure difference; then that of each run.
     """
+    return compared(runs, objects=objects)[0]
+
+
+def compared(runs: Mapping[str, HandCounts], *, objects: bool | None = False) -> tuple[dict[str, pl.DataFrame], bool]:
+    """The same, and whether the runs have cases in common, which are those that are compared."""
     sums, paired = _sums(runs, objects)
     blind = [name for name, each in sums.items() if not looks_at_images(each)]
-    differences = _differences(sums, blind, paired)
+    against = {name: references(each.counts) for name, each in sums.items()}
+    alike = len(set(against.values())) == 1
+    differences = _differences(sums, blind, paired) if alike else []
+    preferred = _preferred(sums, differences, blind, paired) if alike else [_against_different(against)]
     own = [
         Advice(each.ground, f"{name}: {each.says}", each.because)
         for name, of_run in sums.items()
@@ -105,13 +114,27 @@ def hand_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = Fa
         "paired": pl.Boolean,
         "undefined": pl.Float64,
     }
-    return {
+    frames = {
         "baselines": _together(baselines_frame, runs),
         "measures": _together(measures_frame, sums),
         "groups": _together(groups_frame, sums),
         "differences": pl.DataFrame(differences, schema={**texts, **values, **dict.fromkeys(VALUE, pl.Float64)}),
-        "advice": advice_frame([*_preferred(sums, differences, blind, paired), *own]),
+        "advice": advice_frame([*preferred, *own]),
     }
+    return frames, paired
+
+
+def references(*counts: HandCounts) -> str:
+    """What the answers of some runs are measured against, in words; empty where nothing is."""
+    words = {"truth": "the ground truth", "source": "the system's own answers to the source"}
+    kinds = {kind for each in counts for kind in each.cases["reference"]}
+    return " or ".join(reference for kind, reference in words.items() if kind in kinds)
+
+
+def _against_different(against: Mapping[str, str]) -> Advice:
+    each = "; ".join(f"{name} against {reference or 'nothing'}" for name, reference in against.items())
+    says = "Nothing can be said of which is better: the runs are not measured against the same."
+    return Advice("references", says, f"measured is {each}")
 
 
 def response_comparison(runs: Mapping[str, HandCounts], *, objects: bool | None = False) -> pl.DataFrame:
@@ -150,7 +173,7 @@ def _shared(runs: Sequence[HandCounts]) -> list[HandCounts]:
 
 
 def _differences(sums: Mapping[str, Sums], blind: Sequence[str], paired: bool) -> list[Difference]:
-    """The best of those that look at the image, and how far it is above each other run."""
+    """The best of those that look at the image, and how far it is above each other run, where enough was judged."""
     differences: list[Difference] = []
     sets = {name: sets_of(each) for name, each in sums.items()}
     for name, purpose in PURPOSES.items():
@@ -162,6 +185,8 @@ def _differences(sums: Mapping[str, Sums], blind: Sequence[str], paired: bool) -
         if np.isnan(values[best][0]):
             continue
         cases = min(each.judged(which[run]) for run, each in sums.items())
+        if cases < LEAST:
+            continue
         for run, own in values.items():
             if run != best:
                 better = values[best] - own

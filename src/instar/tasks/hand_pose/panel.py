@@ -14,8 +14,8 @@ from instar.report.section import Section
 from instar.report.sentences import Finding, over_cases_text
 from instar.report.words import hundredths, interval, percent, severity_text
 from instar.store import Row
-from instar.tasks.hand_pose.analysis import hand_advice, hand_comparison, hand_counts, hand_frames
-from instar.tasks.hand_pose.comparison import response_comparison
+from instar.tasks.hand_pose.analysis import hand_advice, hand_counts, hand_frames
+from instar.tasks.hand_pose.comparison import compared, references, response_comparison
 from instar.tasks.hand_pose.counts import HandCounts
 from instar.tasks.hand_pose.figures import (
     SERIES,
@@ -77,10 +77,10 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judgin
     if section.relation != _relation(runs[0]):
         return None
     counts = {name: hand_counts(run, judging) for name, run in zip(names, runs, strict=True)}
-    frames = hand_comparison(counts)
-    cases = _common(frames)
+    frames, paired = compared(counts)
+    cases = _common(frames, paired)
     charts = [run_bars(frames["measures"], names, section, cases), purpose_bars(frames["groups"], names, section)]
-    tables = [_advice_table(frames["advice"]), *_tables_of_runs(frames, list(counts.values()))]
+    tables = [_advice_table(frames["advice"]), *_tables_of_runs(frames, counts)]
     return PanelContent("Which one for what", f"{_text(list(counts.values()))} {cases}", charts, tables)
 
 
@@ -93,8 +93,9 @@ def _printed(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
         frames = hand_frames(runs[0], judging=judging)
         tables, before = _tables_of_run(frames, counts[0]), [_text(counts)]
     else:
-        frames = hand_comparison(dict(zip(run_names(runs), counts, strict=True)))
-        tables, before = _tables_of_runs(frames, counts), [f"{_text(counts)} {_common(frames)}"]
+        named = dict(zip(run_names(runs), counts, strict=True))
+        frames, paired = compared(named)
+        tables, before = _tables_of_runs(frames, named), [f"{_text(counts)} {_common(frames, paired)}"]
     advice = [f"* {sentence}" for sentence in _sentences(frames["advice"])]
     return TaskTables(tables, frames, before=before, after=advice)
 
@@ -110,9 +111,9 @@ def _tables_of_run(frames: Frames, counts: HandCounts) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _tables_of_runs(frames: Frames, counts: Sequence[HandCounts]) -> list[Table]:
+def _tables_of_runs(frames: Frames, counts: Mapping[str, HandCounts]) -> list[Table]:
     by_run = frames["baselines"].group_by("run", maintain_order=True)
-    baselines = _baselines({str(name): part for (name,), part in by_run}, counts)
+    baselines = _baselines({str(name): part for (name,), part in by_run}, list(counts.values()))
     return [*baselines, _side_by_side(frames["measures"], counts)]
 
 
@@ -122,15 +123,12 @@ def _tables_of_runs(frames: Frames, counts: Sequence[HandCounts]) -> list[Table]
 def _text(counts: Sequence[HandCounts]) -> str:
     """What the numbers are measured against, and by."""
     options = counts[0].options
-    kinds = {kind for each in counts for kind in each.cases["reference"]}
-    words = {"truth": "the ground truth", "source": "the system's own answers to the source"}
-    against = " or ".join(reference for kind, reference in words.items() if kind in kinds)
     objects = [each.cases["object"] for each in counts if each.cases["object"].dtype == pl.Boolean]
     some = any(column.any() and not column.fill_null(False).all() for column in objects)
     score = f" with a score of at least {options['confidence']:g}" if options["confidence"] > 0 else ""
     knuckle = " (wrist to middle knuckle)" if options["normaliser"] == "part" else ""
     return (
-        f"Measured against {against}. A landmark is right where it is nearer than {options['within']:g} "
+        f"Measured against {references(*counts)}. A landmark is right where it is nearer than {options['within']:g} "
         f"{_UNITS[options['normaliser']]}{knuckle}, a hand where the boxes around the landmarks overlap by more than "
         f"{options['iou']:g}; what is not found{score} is missing. Intervals are 95 % intervals over "
         "a thousand resamples of the cases."
@@ -150,11 +148,11 @@ def _no_margin(counts: Sequence[HandCounts]) -> str:
     )
 
 
-def _common(frames: Frames) -> str:
+def _common(frames: Frames, paired: bool) -> str:
     """On how many cases runs are compared."""
     f1 = frames["measures"].filter(pl.col("measure") == "f1", pl.col("follow_up") == SOURCE)
     judged = dict(f1.select("run", "cases").iter_rows())
-    if frames["differences"]["paired"].any():
+    if paired:
         return f"The runs are compared on {common_words(min(judged.values()))}."
     each = ", ".join(f"{name} {cases:,}" for name, cases in judged.items())
     return f"The runs have no case in common, and each has its own: {each}."
@@ -247,20 +245,22 @@ def _costs(table: pl.DataFrame, counts: HandCounts) -> Table:
     )
 
 
-def _side_by_side(table: pl.DataFrame, counts: Sequence[HandCounts]) -> Table:
-    """Systems × test cases × measures."""
+def _side_by_side(table: pl.DataFrame, counts: Mapping[str, HandCounts]) -> Table:
+    """Systems × test cases × measures; of systems that are measured against different references each with its own."""
     measures = dict(_by_measure(table.filter(pl.col("group") != RESPONSE), "follow_up", "run"))
     runs = list(dict.fromkeys(table["run"]))
-    rows = [
-        [row["f1"]["title"] if run == runs[0] else "", run, *_cells(row)]
-        for follow_up in dict.fromkeys(follow_up for follow_up, _ in measures)
-        for run in runs
-        if (row := measures.get((follow_up, run)))
-    ]
+    against = {name: references(each) for name, each in counts.items()}
+    differ = len(set(against.values())) > 1
+    rows: list[list[str]] = []
+    for follow_up in dict.fromkeys(follow_up for follow_up, _ in measures):
+        there = [(run, measures[follow_up, run]) for run in runs if (follow_up, run) in measures]
+        for place, (run, row) in enumerate(there):
+            system = [run, *([against[run] or "–"] if differ else [])]
+            rows.append(["" if place else row["f1"]["title"], *system, *_cells(row)])
     return Table(
         "Test cases by system, in % with 95 % intervals; lost: points of F1 less than the source of the same cases"
-        + _no_margin(counts),
-        ["test case", "system", "F1", "lost", "precision", "recall", "hand F1"],
+        + _no_margin(list(counts.values())),
+        ["test case", "system", *(["against"] if differ else []), "F1", "lost", "precision", "recall", "hand F1"],
         rows,
     )
 

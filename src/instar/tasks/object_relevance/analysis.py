@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
 
 from instar.analysis import Run
 from instar.analysis.clusters import clustered
-from instar.engine import DEFAULT
-from instar.tasks.object_relevance.relations import ONLY_MEASURED, OUTCOMES
+from instar.engine import DEFAULT, SOURCE
+from instar.tasks.object_relevance.relations import ONLY_MEASURED, OUTCOMES, RELATIONS
+from instar.warp import boxes_iou
 
 RELATION = "presence"
 """The relation whose verdicts are about objects."""
@@ -116,3 +119,36 @@ def objects_beyond(run: Run) -> tuple[int, int]:
     more = cases["truth_labels"].list.len().cast(pl.Int64) - (max(numbers) + 1)
     beyond = more.filter(more > 0)
     return int(beyond.sum()), beyond.len()
+
+
+PLACED = 0.5
+"""The overlap from which a box lies on an annotated object."""
+
+
+def class_names(run: Run, judging: str = DEFAULT) -> tuple[int, int, Counter[tuple[str, str]]]:
+    """How many objects are annotated in the sources that were answered, on how many lies a box of their own class, and
+    on the others that have a box on them: the class of the annotation, and what the system calls it.
+
+    Boxes count that score at least the confidence of the judging; of several, the one that fits best.
+    """
+    cases, every, own = run.store.cases(), 0, 0
+    others: Counter[tuple[str, str]] = Counter()
+    if not {"truth_boxes", "truth_labels"} <= set(cases.columns):
+        return every, own, others
+    confidence = float(run.judging(judging).of(RELATIONS[RELATION])["confidence"])
+    first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
+    answers = run.store.predictions(["case", "boxes", "labels", "scores"], where=first)
+    rows = answers.join(cases.select("case", "truth_boxes", "truth_labels"), on="case")
+    for row in rows.filter(pl.col("truth_labels").list.len() > 0).iter_rows(named=True):
+        sure = np.asarray(row["scores"]) >= confidence
+        boxes = np.asarray(row["boxes"], np.float64).reshape(-1, 4)[sure]
+        labels = [label for label, counts in zip(row["labels"], sure, strict=True) if counts]
+        truth = np.asarray(row["truth_boxes"], np.float64).reshape(-1, 4)
+        every += len(truth)
+        for label, overlap in zip(row["truth_labels"], boxes_iou(truth, boxes), strict=True):
+            placed = sorted(np.flatnonzero(overlap >= PLACED), key=lambda box: -overlap[box])
+            if any(labels[box] == label for box in placed):
+                own += 1
+            elif placed:
+                others[label, labels[placed[0]]] += 1
+    return every, own, others

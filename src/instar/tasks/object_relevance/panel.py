@@ -12,8 +12,9 @@ from instar.relations import named_rule
 from instar.report.chart import Chart, Spec, curve_layers, drawn, share_axis, tooltip
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.words import count_of, percent, rate_text
-from instar.tasks.object_relevance.analysis import RELATION, object_table, objects_beyond
+from instar.report.sentences import Finding
+from instar.report.words import count_of, listed, of_total, percent, rate_text
+from instar.tasks.object_relevance.analysis import RELATION, class_names, object_table, objects_beyond
 from instar.tasks.object_relevance.relations import OUTCOMES, RELATIONS
 
 _UNRELIABLE = (
@@ -28,6 +29,28 @@ _UNANNOTATED = (
     "This dataset has no annotated objects. The objects are what the system itself found in the source, with a score "
     "of at least the confidence of the judging."
 )
+
+FEWEST_RENAMED = 3
+"""Objects that must have a box of another class on them before that is worth saying."""
+_SHOWN_NAMES = 5
+
+
+def _remarks(run: Run, judging: str) -> list[Finding]:
+    """That boxes lie on most objects, and have other names than these: then rules about the objects look for what the
+    system never says."""
+    if run.rules().filter(relation=RELATION).is_empty():
+        return []
+    objects, own, others = class_names(run, judging)
+    if others.total() < FEWEST_RENAMED or others.total() <= own:
+        return []
+    ranked = sorted(others.items(), key=lambda each: (-each[1], each[0]))
+    named = [f"{label!r} is called {name!r} ({count_of(count, 'time')})" for (label, name), count in ranked]
+    words = (
+        f"{of_total(others.total(), objects, 'annotated object')} have a box on them that is of another class, and "
+        f"none of their own: {listed(named, _SHOWN_NAMES)}.{'' if own else ' No object is found under its name.'} "
+        "Class numbers and names may be counted from different places, or the dataset may spell its classes otherwise."
+    )
+    return [Finding(words, accuses=True)]
 
 
 def _sentences(run: Run, judging: str) -> list[str]:
@@ -167,4 +190,6 @@ def _points(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-PANELS: Mapping[str, Panel] = {"objects": Panel(of_relation=_of_relation, tables=_tables, kind="detections")}
+PANELS: Mapping[str, Panel] = {
+    "objects": Panel(of_relation=_of_relation, tables=_tables, remarks=_remarks, kind="detections")
+}

@@ -214,7 +214,7 @@ RELATIONS: Mapping[str, Relation] = {
             "also where all cross)",
         ),
         help="Where the map changed, probability rises or falls as it should. Where k of n futures cross an obstacle, "
-        "the severity is at least the margin and ln((n + 1) / (n + 1 - k)), the log ratio of those that should stay "
+        "the severity is at least the margin plus ln((n + 1) / (n + 1 - k)), the log ratio of those that should stay "
         "clear to those that do. It counts evidence: all of 20 futures are 3.14, and the one of a deterministic system "
         "is 0.79. Systems with other numbers of futures are compared by the share of violated cases.",
     ),
