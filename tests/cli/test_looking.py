@@ -166,7 +166,7 @@ def test_draw_says_why_it_cannot(typed: Type, tmp_path: Path) -> None:
     for file in copy.iterdir():
         file.rename(tmp_path / file.name)
     lost = typed("draw", out, "--out", tmp_path / "pics")
-    assert "not drawn" in lost.stdout
+    assert "not drawn" in lost.stdout and lost.code == 2
     assert "pass --dataset" in lost.stdout
     moved = typed("draw", out, "--out", tmp_path / "pics", "--dataset", tmp_path)
     assert moved.stdout and "not drawn" not in moved.stdout

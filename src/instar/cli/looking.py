@@ -301,9 +301,13 @@ def draw(
     if chosen.is_empty():
         print("There is nothing to draw: no pair has a severity above 0.")
         return
+    pictures = 0
     for path, label in draw_pairs(opened, chosen, out, threshold=threshold, judging=judging, dataset=dataset):
         print(f"{path}  {one_line(label)}" if path else f"not drawn: {flags_spelled(one_line(label))}")
+        pictures += path is not None
     print_unloaded([opened])
+    if not pictures:
+        raise typer.Exit(2)
 
 
 def select(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from instar.stats.shares import z_test
+from instar.stats.shares import wilson, z_test
 
 Floats = npt.NDArray[np.float64]
 
@@ -155,10 +155,13 @@ def median_shift(first: npt.ArrayLike, second: npt.ArrayLike, *, seed: int = 0) 
 def clustered_difference(counts: npt.ArrayLike, *, times: int = 1000, seed: int = 0) -> tuple[float, float, float]:
     """The second share less the first, and its 95 % interval, of counts (clusters, 4): hits and trials of either side.
 
-    Whole clusters are resampled: what lies in one is not independent.
+    Whole clusters are resampled: what lies in one is not independent. Where all resamples are alike, as without any
+    hit, the interval is that of as many independent trials as there are clusters (Newcombe's, of two samples).
 
     >>> clustered_difference([[1, 2, 2, 2], [1, 2, 2, 2], [0, 1, 1, 1]])
     (0.6, 0.5, 1.0)
+    >>> [round(end, 2) for end in clustered_difference([[0, 2, 0, 3]] * 100)]
+    [0.0, -0.04, 0.04]
     """
     rows = np.asarray(counts, np.float64)
 
@@ -167,8 +170,13 @@ def clustered_difference(counts: npt.ArrayLike, *, times: int = 1000, seed: int 
             return np.asarray(sums[..., 2] / sums[..., 3] - sums[..., 0] / sums[..., 1])
 
     drawn = np.concatenate([difference(weights @ rows) for weights in resamples(len(rows), times=times, seed=seed)])
-    low, high = ends(drawn)
-    return float(difference(rows.sum(0))), float(low), float(high)
+    low, high = map(float, ends(drawn))
+    middle = float(difference(rows.sum(0)))
+    if low == high and len(rows):
+        first, second = (rows[:, at].sum() / rows[:, at + 1].sum() for at in (0, 2))
+        (a, b), (c, d) = (wilson(round(share * len(rows)), len(rows)) for share in (first, second))
+        low, high = middle - math.hypot(second - c, b - first), middle + math.hypot(d - second, first - a)
+    return middle, low, high
 
 
 def swapped_sides(counts: npt.ArrayLike, *, times: int = 9999, seed: int = 0) -> float:
