@@ -41,6 +41,12 @@ _dont_write_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, False
 
 def pytest_collection_finish() -> None:
     sys.dont_write_bytecode = _dont_write_bytecode
+    for name in (
+        "overview",
+        "searches",
+    ):  # a page of the viewer waits for its findings here, however busy the machine is
+        if module := sys.modules.get(f"instar.viewer.{name}"):
+            module.PATIENCE = 60.0  # type: ignore[attr-defined]
     gc.freeze()
     gc.enable()
 

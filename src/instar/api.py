@@ -275,8 +275,8 @@ def merge(runs: Sequence[str | Path], *, out: str | Path) -> Run:
 
 
 def compare(
-    first: Run,
-    second: Run,
+    first: Run | str | Path,
+    second: Run | str | Path,
     *,
     judgings: tuple[str, str] = (DEFAULT, DEFAULT),
     threshold: float | None = None,
@@ -287,8 +287,9 @@ def compare(
 
     `words` of it are the sentences to read first, `rules` has a row for each rule. A notebook shows both.
     """
-    names = run_names([first, second])
-    return verdict(first, second, (names[0], names[1]), judgings=judgings, threshold=threshold, p=p, group=group)
+    one, other = (run if isinstance(run, Run) else open_run(run) for run in (first, second))
+    names = run_names([one, other])
+    return verdict(one, other, (names[0], names[1]), judgings=judgings, threshold=threshold, p=p, group=group)
 
 
 def export_inputs(

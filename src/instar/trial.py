@@ -130,7 +130,8 @@ def check(
     findings, answers = check_system(loaded, named, samples=limit, offered=offered, timeout=timeout)
     found_any = not output_kind(loaded.kind).has_marks or any(answer.marks() for _, _, answer in answers)
     if unreadable:
-        message = f"{count_of(len(unreadable), loaded.takes)} that cannot be read left out: {unreadable[0]}"
+        verb = "is" if len(unreadable) == 1 else "are"
+        message = f"{count_of(len(unreadable), loaded.takes)} that cannot be read {verb} left out: {unreadable[0]}"
         findings.append(Finding("inputs", "skipped", f"{message}{' …' if len(unreadable) > 1 else ''}"))
     confidence, fainter = _confidence(loaded.kind), 0
     paths = _pictures(Path(out), [name for name, _, _ in answers])

@@ -80,7 +80,7 @@ def test_check_leaves_out_what_cannot_be_read(typed: Type, photos: Path, tmp_pat
     (folder / "000.png").write_bytes(whole[: len(whole) // 2])
     good = typed("check", "tests.toys:rectangles", folder, "--out", tmp_path / "a", "--limit", 3)
     assert good.code == 0, good.stderr
-    assert "1 image that cannot be read left out" in good.words and "000.png: truncated" in good.words
+    assert "1 image that cannot be read is left out" in good.words and "000.png: truncated" in good.words
     assert "3 of 3 images answered" in good.words, "the next was taken"
     none = typed("check", "tests.toys:rectangles", folder / "000.png", "--out", tmp_path / "b")
     assert none.code == 2 and "000.png: truncated" in none.stderr

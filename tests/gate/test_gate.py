@@ -138,6 +138,8 @@ def test_a_run_that_finds_less_is_said_to_and_does_not_pass(
     one = verdict(runs["right"], run, ("right", "largest"))
     assert any(words.startswith(f"largest finds {CASES} in the unchanged inputs") for words in one.words)
     assert not any("better" in words for words in verdict(runs["forgetful"], run, ("forgetful", "largest")).words)
+    turned = verdict(run, runs["forgetful"], ("largest", "forgetful")).words[0]
+    assert turned.startswith("forgetful surely violates more cases under 1 of 2 rules"), "largest is no better"
     same = verdict(runs["right"], runs["forgetful"], ("right", "forgetful"))
     assert not any("in the unchanged inputs" in words for words in same.words)
 

@@ -145,7 +145,7 @@ def test_a_comparison_shows_its_sentences_and_rules(finished: Run, tmp_path: Pat
 def test_a_comparison_and_what_a_search_found_are_a_line_of_words_in_python(finished: Run, tmp_path: Path) -> None:
     photos = Path(finished.manifest.datasets[0].folder)
     right = instar.run(rectangles, RULES, photos, out=tmp_path / "run", workers=0)
-    line = repr(instar.compare(finished, right))
+    line = repr(instar.compare(finished.folder, right))
     names = "tests.toys:rectangles compared with tests.notebooks.test_notebooks:blind"
     assert line.startswith(f"<{names} on {finished.cases().height} cases: No rule shows a sure difference")
     found = instar.boundary(

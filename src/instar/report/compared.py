@@ -213,18 +213,19 @@ def unshared_words(first: Run, second: Run, names: tuple[str, str]) -> list[str]
     return words
 
 
-def found_words(first: Run, second: Run, names: tuple[str, str], judgings: tuple[str, str]) -> str:
-    """That one of two runs finds less in the unchanged inputs that both answered: what is not found breaks no rule."""
+def found_words(first: Run, second: Run, names: tuple[str, str], judgings: tuple[str, str]) -> tuple[str, str]:
+    """Which of two runs surely finds less in the unchanged inputs that both answered, and that in words: what is not
+    found breaks no rule. Nothing where neither does."""
     counts = found_in_both(first, second, judgings)
     if counts is None or counts["first"].sum() == counts["second"].sum():
-        return ""
+        return "", ""
     first_only = counts.filter(pl.col("first") > pl.col("second")).height
     second_only = counts.filter(pl.col("second") > pl.col("first")).height
     one, other = int(counts["first"].sum()), int(counts["second"].sum())
     if mcnemar(first_only, second_only) > LEVEL:
-        return ""
+        return "", ""
     (fewer, less), (most, more) = sorted(zip((one, other), names, strict=True))
-    return (
+    return less, (
         f"{less} finds {fewer:,} in the unchanged inputs of {count_of(counts.height, 'case')}, {more} finds {most:,}: "
         "what is not found breaks no rule, and fewer violations alone say little."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -115,7 +115,7 @@ def verdict(
     notes = {name: f"{name}: {' '.join(own)}" for name, own in sentences.items() if own}
     answers = {name: run.answers(judging) for name, run, judging, _ in runs}
     idle = [notes.pop(name) for name, own in answers.items() if own.silent or own.alike]
-    less = found_words(first, second, names, judgings)
+    less, less_words = found_words(first, second, names, judgings)
     changed = flips(pair)
     changed = changed.with_columns(threshold=changed["rule"].replace_strict(pair.thresholds, return_dtype=pl.Float64))
     targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
@@ -126,10 +126,10 @@ def verdict(
                 None,
                 (
                     *idle,
-                    rules_words(rules, names, judge=not (idle or less)),
+                    rules_words(rules, names, names if idle else [less]),
                     "" if idle else severities_words(rules, names, spelled),
                     all_words(families.row(-1, named=True), names),
-                    less,
+                    less_words,
                 ),
             )
         ),
@@ -159,10 +159,10 @@ def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judgin
     return [words for words in (*one.words, *one.warnings) if not words.startswith(own)]
 
 
-def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, judge: bool = True) -> str:
+def rules_words(rules: pl.DataFrame, names: tuple[str, str], no_merit: Collection[str] = ()) -> str:
     """Under which rules the second run is surely worse or better than the first; where there is none, how large the
-    largest difference is. Without `judge`, one of the two finds nothing or less, or has one answer to everything: who
-    violates fewer cases is no better then."""
+    largest difference is. `no_merit` are those of whom fewer violations make none better: they find nothing or less, or
+    have one answer to everything."""
     first, second = names
     judged = rules.filter(pl.col("cases") > 0)
     sure = judged.filter(pl.col("p_corrected") <= LEVEL)
@@ -176,14 +176,16 @@ def rules_words(rules: pl.DataFrame, names: tuple[str, str], *, judge: bool = Tr
         if not top["first_only"] and not top["second_only"]:
             return f"{sentence} No pair is violated in one of them alone."
         return f"{sentence} The least unsure is {_difference_words(top)}."
-    verb, more, fewer = ("is surely", "worse", "better") if judge else ("surely violates", "more cases", "fewer cases")
-    parts = [
-        f"{word} under {of_total(part.height, judged.height, 'rule')}, most surely under "
-        f"{_difference_words(part.row(0, named=True))}"
-        for word, part in ((more, worse), (fewer, better))
-        if part.height
-    ]
-    return f"{second} {verb} {'; and '.join(parts)} ({correction})."
+    parts, verb = [], ""
+    for name, word, count, part in ((first, "worse", "more", worse), (second, "better", "fewer", better)):
+        if part.height:
+            before, verb = verb, "surely violates " if name in no_merit else "is surely "
+            parts.append(
+                f"{'' if before == verb else verb}{f'{count} cases' if name in no_merit else word} under "
+                f"{of_total(part.height, judged.height, 'rule')}, most surely under "
+                f"{_difference_words(part.row(0, named=True))}"
+            )
+    return f"{second} {'; and '.join(parts)} ({correction})."
 
 
 def _difference_words(row: Row) -> str:

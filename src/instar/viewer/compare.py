@@ -64,11 +64,11 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     spelled = {rule: known_rule(indexes[0], rule).name for rule in first.rules}
     idle = any(answers.silent or answers.alike for answers in (one.run.answers(one.judging) for one in indexes))
     opened = indexes[0].run, indexes[1].run
-    less = found_words(*opened, called, (indexes[0].judging, indexes[1].judging))
+    less, less_words = found_words(*opened, called, (indexes[0].judging, indexes[1].judging))
     sentences = [
-        rules_words(_counted(rows), called, judge=not (idle or less)) if rows else "",
+        rules_words(_counted(rows), called, called if idle else [less]) if rows else "",
         "" if idle else severities_words(severity_signs(first, second), called, spelled),
-        less,
+        less_words,
         *unshared_words(*opened, called),
     ]
     return {
