@@ -5,7 +5,6 @@ Nothing happens unless a test carries the mark `instar`, or the command line say
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import shutil
 import time
@@ -97,10 +96,11 @@ class Trial:
             )
         unknown = sorted(set(mark.kwargs) - set(_OPTIONS))
         if unknown:
-            near = difflib.get_close_matches(unknown[0], _OPTIONS, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            from instar.gate.policy import near_key
+
             raise ValueError(
-                f"@pytest.mark.instar has no {', '.join(unknown)}; {hint}allowed are {', '.join(_OPTIONS)}"
+                f"@pytest.mark.instar has no {', '.join(unknown)}; {near_key(unknown[0], _OPTIONS)}"
+                f"allowed are {', '.join(_OPTIONS)}"
             )
         fields = ("policy", "baseline", "rate", "sure", "threshold")
         own = {name: mark.kwargs[name] for name in fields if name in mark.kwargs}

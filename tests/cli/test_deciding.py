@@ -118,7 +118,8 @@ def test_a_comparison_in_which_nothing_was_judged_ends_with_3(
         instar.run(silent, "gamma(0.9)", versions[0].parent / "photos", out=tmp_path / "silent", workers=0)
     compared = typed("compare", versions[0], tmp_path / "silent")
     assert "No case was judged in both." in compared.words and "too few" not in compared.words
-    assert compared.code == (3 if "no pair was judged in both" in compared.words else 0)
+    assert "no pair was judged in both" in compared.words and compared.code == 3
+    assert typed("compare", versions[0], tmp_path / "silent", "--json").code == 3
 
 
 LIMITS = '[[limit]]\nof = "mirror"\nrate = 0.3\n[[limit]]\nof = "gamma"\nrate = 0.2\n'

@@ -668,9 +668,9 @@ def test_tracks_as_spreadsheets_write_them(tmp_path: Path, between: str, decimal
     """A table with tabs or semicolons, or capitals in its header, was taken for a list of images."""
     rows = [between.join(("7", str(i), f"{i}.5".replace(".", decimal), "20", "lawn")) for i in range(20)]
     path = own(tmp_path, rows, between.join(("Track", "Frame", "X", '"Y"', "Scene"))).rename(tmp_path / name)
-    found = dataset(path)
-    assert (found.name, found.notes) == (f'tracks("{path}")', ())
-    assert path_of(by_id(found)["lawn/7@0"])[8].tolist() == [8.5, 20]
+    table = dataset(path)
+    assert (table.name, table.notes) == (f'tracks("{path}")', ())
+    assert path_of(by_id(table)["lawn/7@0"])[8].tolist() == [8.5, 20]
 
 
 def test_a_table_of_other_columns_says_which_names_it_takes(tmp_path: Path) -> None:

@@ -79,11 +79,11 @@ def test_a_disk_that_is_full_at_any_byte_of_a_table_is_told_as_a_full_disk(tmp_p
         for most in (*range(0, size, 997), size - 1):
             try:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
-                with pytest.raises(OSError, match="it was not written: File too large") as told:
+                with pytest.raises(OSError, match="it was not written: File too large") as refused:
                     place_file(tmp_path / "table", write)
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-            assert told.value.filename == str(tmp_path / "table")
+            assert refused.value.filename == str(tmp_path / "table")
             assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 

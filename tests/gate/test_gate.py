@@ -123,10 +123,10 @@ def test_a_run_that_finds_less_is_said_to_and_does_not_pass(
     """One box of each image is left: fewer can break a rule."""
 
     def largest(pixels: np.ndarray) -> Detections:
-        found = rectangles(pixels)
-        area = np.prod(found.boxes[:, 2:] - found.boxes[:, :2], 1)
+        boxes = rectangles(pixels)
+        area = np.prod(boxes.boxes[:, 2:] - boxes.boxes[:, :2], 1)
         kept = np.argsort(-area)[:1]
-        return Detections.from_xyxy(found.boxes[kept], [found.labels[one] for one in kept], found.scores[kept])
+        return Detections.from_xyxy(boxes.boxes[kept], [boxes.labels[one] for one in kept], boxes.scores[kept])
 
     run = instar.run(largest, "mirror(h)+gamma(0.9)", photos, out=tmp_path / "largest", workers=0)
     policy = '[[no_worse]]\nof = "any rule"\nmargin = 0.3\n'
@@ -177,14 +177,14 @@ def test_a_run_whose_rates_say_little_holds_no_policy(photos: Path, tmp_path: Pa
     before: list[np.ndarray] = []
 
     def shares(pixels: np.ndarray) -> Detections:
-        found = rectangles(pixels)
-        return Detections.from_xyxy(found.boxes / 200, found.labels, found.scores)
+        boxes = rectangles(pixels)
+        return Detections.from_xyxy(boxes.boxes / 200, boxes.labels, boxes.scores)
 
     def remembers(pixels: np.ndarray) -> Detections:
-        found = rectangles(pixels)
-        corners = found.boxes if not before else found.boxes + 0.2 * before[0].mean()
-        before[:] = [found.boxes]
-        return Detections.from_xyxy(corners, found.labels, found.scores)
+        boxes = rectangles(pixels)
+        corners = boxes.boxes if not before else boxes.boxes + 0.2 * before[0].mean()
+        before[:] = [boxes.boxes]
+        return Detections.from_xyxy(corners, boxes.labels, boxes.scores)
 
     rules = "identity + mirror(h) + gamma(0.4) + brightness(20, 1.2) + blur(2) + jpeg(20) + shift(0.1)"
     for answer, words in ((shares, "look like shares of the image"), (remembers, "The system remembers")):

@@ -148,10 +148,10 @@ def test_a_comparison_and_what_a_search_found_are_a_line_of_words_in_python(fini
     line = repr(instar.compare(finished.folder, right))
     names = "tests.toys:rectangles compared with tests.notebooks.test_notebooks:blind"
     assert line.startswith(f"<{names} on {finished.cases().height} cases: No rule shows a sure difference")
-    found = instar.boundary(
+    boundary = instar.boundary(
         rectangles, "gamma", photos, out=tmp_path / "limits", steps=4, probes=0, workers=0, visual=False
     )
-    limits = repr(found)
+    limits = repr(boundary)
     assert limits.startswith(f"<limits in {tmp_path / 'limits'}: gamma below 1: ")
     assert " gamma above 1: half of 4 cases have broken at " in limits
     for words in (line, limits):

@@ -212,8 +212,8 @@ def test_a_mark_with_a_mistake_is_a_line_at_its_test_and_the_others_go_on(
     assert outcomes["passed"] == 1 and outcomes["errors"] >= 1 and result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([f"instar: {words}", "ERROR test_it.py::test_bad[[]the run] - *instar: *"])
     assert not [line for line in result.outlines if "src/instar" in line or "UsageError" in line or "_pytest" in line]
-    said = [line for line in result.outlines if line.startswith("instar: ")]
-    assert len(said) == outcomes["errors"], "a line for each test of the mark"
+    lines = [line for line in result.outlines if line.startswith("instar: ")]
+    assert len(lines) == outcomes["errors"], "a line for each test of the mark"
 
 
 def test_the_fixture_without_the_mark_is_a_line(project: pytest.Pytester) -> None:

@@ -269,9 +269,9 @@ def test_objects_that_are_found_twice_are_told(tmp_path: Path) -> None:
         return Detections.from_xyxy(corners, ["sign", "sign"], [0.9, 0.8])
 
     cases = [Case(str(number), input=Image(pixels)) for number, pixels in enumerate(IMAGES)]
-    for apart, told in ((1.0, True), (30.0, False)):
+    for apart, twice in ((1.0, True), (30.0, False)):
         system = declare(kind="detections")(lambda pixels, apart=apart: boxes(pixels, apart))
         dataset = Dataset("signs", "", lambda: iter(cases))
         run = instar.run(system, "gamma(2)", dataset, out=tmp_path / str(apart), workers=0)
         words = "8 of the 8 that were found in source images lie on another one of the same class"
-        assert any(words in finding.words for finding in findings(run)) is told
+        assert any(words in finding.words for finding in findings(run)) is twice

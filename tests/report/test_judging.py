@@ -57,8 +57,8 @@ def test_an_example_shows_what_counts_of_the_answer(tmp_path: Path) -> None:
     """ "it has 2" stood below a picture with three boxes, one of which is too faint to count."""
 
     def two_and_a_faint_one(pixels: np.ndarray) -> Detections:
-        found = rectangles(pixels)
-        return Detections.from_xyxy(found.boxes, found.labels, np.array([0.9, 0.8, 0.4][: len(found.boxes)]))
+        boxes = rectangles(pixels)
+        return Detections.from_xyxy(boxes.boxes, boxes.labels, np.array([0.9, 0.8, 0.4][: len(boxes.boxes)]))
 
     suite = instar.Suite("looks", (instar.rule("erase(1, only=2) => presence(gone)"), instar.rule("mirror(h)")))
     photos = write_scenes(tmp_path / "images", 1)

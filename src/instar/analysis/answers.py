@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from instar.engine import DEFAULT, SOURCE
+from instar.engine import DEFAULT, SOURCE, SOURCE_ANSWERED
 from instar.outputs import Output, output_kind
 from instar.outputs.marks import Mark, found_twice, often_twice
 from instar.outputs.output import UNPLACED
@@ -113,11 +113,13 @@ def found_in_sources(run: Run, judging: str = DEFAULT) -> pl.DataFrame | None:
     kind = output_kind(run.manifest.system.kind)
     if not kind.has_marks or "scores" not in kind.columns:
         return None
-    confidence = _confidence(run, judging)
-    counts = pl.element() >= (-np.inf if confidence is None else confidence)
-    sources = (pl.col("status") == "ok") & (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0)
+    counts = pl.element() >= (_confidence(run, judging) or -np.inf)
     count = pl.col("scores").list.eval(counts).list.sum().fill_null(0).cast(pl.Int64)
-    return run.store.predictions(query=lambda rows: rows.filter(sources).select("case", found=count))
+
+    def read() -> pl.DataFrame:
+        return run.store.predictions(query=lambda rows: rows.filter(SOURCE_ANSWERED).select("case", found=count))
+
+    return run.cached(("found in sources", judging), read)
 
 
 def output_of(run: Run, case: str, follow_up: str, draw: int, repeat: int) -> Output:

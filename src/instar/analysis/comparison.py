@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis.run import ANY, Run, searched_limits
-from instar.analysis.severities import ABSENT, NOTHING_FOUND, Bools, Floats, Severities
+from instar.analysis.severities import ABSENT, BETWEEN, NOTHING_FOUND, Bools, Floats, Severities
 from instar.engine import DEFAULT
 from instar.stats import clustered_difference, holm, mcnemar, median_shift, paired_difference, swapped_sides
 from instar.store import Manifest, Row
@@ -341,7 +341,7 @@ def _per_case(matrix: Severities, pair: Sides) -> tuple[Floats, Floats]:
     """How many targets of each case violate each rule, and how many were judged (rules, cases)."""
     place = {case: number for number, case in enumerate(pair.first.cases)}
     chosen = matrix.only(pair.first.rules)
-    owners = [None if column is None else place.get(str(column).partition("\0")[0]) for column in chosen.cases]
+    owners = [None if column is None else place.get(str(column).partition(BETWEEN)[0]) for column in chosen.cases]
     kept = np.array([number for number, owner in enumerate(owners) if owner is not None], np.int64)
     cases = np.array([owner for owner in owners if owner is not None], np.int64)
     hits, tried = (np.zeros((len(pair.first.rules), pair.cases)) for _ in range(2))

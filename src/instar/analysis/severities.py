@@ -29,7 +29,7 @@ _DEFAULTS = {
     .otherwise(pl.lit("not applicable"))
     .alias("status"),
 }
-_BETWEEN = "\0"
+BETWEEN = "\0"
 """Between the case and the target that a column is about."""
 ABSENT, OK, NOTHING_FOUND, NOT_APPLICABLE, FAILED = range(5)
 """What became of a pair. Of several targets without a severity the last of these speaks for the pair."""
@@ -74,9 +74,9 @@ class Severities:
     @property
     def of_case(self) -> npt.NDArray[np.int64] | None:
         """Which case each column is of, as a number, where columns are targets; None where each is a case itself."""
-        if not self.cases.str.contains(_BETWEEN, literal=True).any():
+        if not self.cases.str.contains(BETWEEN, literal=True).any():
             return None
-        owners = self.cases.str.split(_BETWEEN).list.first()
+        owners = self.cases.str.split(BETWEEN).list.first()
         return np.asarray(owners.fill_null("").rank("dense").to_numpy(), np.int64) - 1
 
     def counted(self) -> Bools:
@@ -158,7 +158,7 @@ def severities(
         if group is not None:  # where nobody was found, no part was
             nobody = (pl.col("target") == "whole") & has_nothing()
             kept = kept.filter((group_of() == group) | nobody | pl.col("case").is_null())
-        key = kept["case"] if by == "case" else (kept["case"] + _BETWEEN + kept["target"])
+        key = kept["case"] if by == "case" else (kept["case"] + BETWEEN + kept["target"])
         row, column = names(kept["rule"]), columns(key)
         severity = kept["severity"].fill_null(np.nan).to_numpy().astype(np.float64)
         p = kept["p"].fill_null(np.nan).to_numpy().astype(np.float64)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from instar.engine import SOURCE, chunks
+from instar.engine import SOURCE_ANSWERED, chunks
 from instar.outputs import Schema, output_kind
 from instar.relations import own_equivariance
 
@@ -46,9 +46,8 @@ def _places(run: Run) -> pl.DataFrame | None:
         return None
     kind = output_kind(manifest.system.kind)
     frames = [pl.DataFrame(schema={"case": pl.String, **_PLACES})]
-    first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    for piece in chunks(run.store, first):
-        rows = piece.predictions(["case", "width", "height", *kind.columns], where=first)
+    for piece in chunks(run.store, SOURCE_ANSWERED):
+        rows = piece.predictions(["case", "width", "height", *kind.columns], where=SOURCE_ANSWERED)
         subjects = kind.subjects(rows, manifest.header)
         if subjects is None:
             return None

@@ -10,7 +10,7 @@ import typer
 
 from instar.cli.options import Json, Objects, Pool, SuiteArgument, SystemArgument, Zones
 from instar.cli.printing import flags_spelled, new_console, print_json
-from instar.cli.running import Timeout
+from instar.cli.running import ALL_FAILED, Timeout
 
 
 def check(
@@ -61,7 +61,7 @@ def check(
     if any(finding.state == "problem" for finding in findings):
         raise typer.Exit(1)
     if not found_any:
-        raise typer.Exit(3)
+        raise typer.Exit(ALL_FAILED)
 
 
 def preview(

@@ -92,9 +92,8 @@ def compare(
     ]
     if as_json:
         print_json([one.record() for one in verdicts])
-        return
     console = new_console()
-    for number, one in enumerate(verdicts):
+    for number, one in enumerate([] if as_json else verdicts):
         if number:
             console.print()
         show_verdict(console, one, most=None if every else 30, shown_flips=flips)
@@ -218,7 +217,7 @@ def gate(
     from instar.api import open_run
     from instar.files import place_file
     from instar.gate import checked, junit, markdown, read_policy, sarif
-    from instar.gate.check import told_open
+    from instar.gate.check import with_open
 
     if init:
         return _init(open_run(run), policy)
@@ -233,7 +232,7 @@ def gate(
     assert opened is not None
     checks = checked(opened, limits, earlier)
     if until is not None:
-        checks = told_open(checks)
+        checks = with_open(checks)
     if junit_file is not None:
         place_file(junit_file, junit(checks, str(run)).encode())
     if sarif_file is not None:

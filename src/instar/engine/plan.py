@@ -14,6 +14,8 @@ from instar.store import KEY, Store
 from instar.transforms import Transformation
 
 SOURCE = "source"
+SOURCE_ANSWERED = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
+"""Of predictions: the first answer to each unchanged input."""
 Key = tuple[str, int, int]
 """(follow-up, draw, repeat) within a case."""
 Choice = Callable[[Sequence[str]], Mapping[str, Collection[str]]]

@@ -32,7 +32,7 @@ class Check:
         return "holds" if self.passed else "open" if self.undecided else "fails"
 
 
-def told_open(checks: Sequence[Check]) -> list[Check]:
+def with_open(checks: Sequence[Check]) -> list[Check]:
     """The checks of a run that was asked no more as soon as one limit was sure to fail: what was not certain by then
     is open, and not to be mended."""
     if not any(one.rules and one.certain and not one.passed for one in checks):

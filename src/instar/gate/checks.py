@@ -62,9 +62,10 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
         pair = sides(baseline, run, judgings=judgings, threshold=policy.threshold)
         apart = "".join(f" {one}" for one in unshared_words(baseline, run, ("the baseline", "the run")))
         for each in policy.no_worse:
-            each_rule = [gate.no_worse(one, rules, pair) for one, rules in gate.named(each)]
-            checks += [replace(one, words=f"{one.words}{apart}") for one in each_rule]
-        checks += gate.still_found(baseline)
+            for place, (one, rules) in enumerate(gate.named(each)):
+                check = gate.no_worse(one, rules, pair)
+                checks.append(check if place else replace(check, words=f"{check.words}{apart}"))
+        checks += gate.least_found(baseline)
     return list(_told_apart([*checks, *(graph_check(graph, policy) for graph in policy.graphs)]))
 
 
@@ -171,7 +172,7 @@ class _Gate:
         }
         return Check("answers", why_idle is None, words[why_idle], 1)
 
-    def still_found(self, baseline: Run) -> list[Check]:
+    def least_found(self, baseline: Run) -> list[Check]:
         """A system that finds less has less that can break a rule, and is no better for it."""
         policy = self.policy
         counts = found_in_both(baseline, self.run, (policy.judging, policy.judging))
@@ -186,11 +187,8 @@ class _Gate:
         )
         line = policy.lines.get("least_found", policy.no_worse[0].line)
         name = "found, against the baseline"
-        return [
-            Check(
-                name, now >= policy.least_found * before, words, line, figure=now / before, allowed=policy.least_found
-            )
-        ]
+        share, allowed = now / before, policy.least_found
+        return [Check(name, share >= allowed, words, line, figure=share, allowed=allowed)]
 
     def _failed(self) -> Iterator[Check]:
         """The predictions that failed: statuses with a limit of their own, then all others."""

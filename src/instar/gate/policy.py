@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,12 @@ class Graph:
     defects: int = 0
     unknown: int | None = None
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+
+def near_key(name: str, allowed: Iterable[str]) -> str:
+    """The key that was meant, as a question; empty where none is near."""
+    near = difflib.get_close_matches(name, list(allowed), 1)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def line_of(table: Limit | NoWorse | Graph, *keys: str) -> int:
@@ -258,8 +264,7 @@ class _Reader:
     ) -> None:
         for name, value in table.items():
             if name not in allowed:
-                near = difflib.get_close_matches(name, [*allowed, *(one.strip("[]") for one in also)], 1)
-                hint = f"did you mean {near[0]}? " if near else ""
+                hint = near_key(name, [*allowed, *(one.strip("[]") for one in also)])
                 raise self.wrong(
                     place + name, f"{what} has no {name!r}; {hint}allowed are {', '.join([*allowed, *also])}"
                 )

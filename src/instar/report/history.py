@@ -209,8 +209,10 @@ def _step(
         shared = (
             "" if earlier is before[-1] else f"It is compared with {earlier.name}, the latest before it that can be."
         )
-        words = [one for one in step.words if not one.startswith(tuple(f"{each}: " for each in names))]
-        return Step(tuple(words), each), [*notes, *filter(None, [shared, _other_system(earlier, run), *step.warnings])]
+        return Step(tuple(step.of_both), each), [
+            *notes,
+            *filter(None, [shared, _other_system(earlier, run), *step.warnings]),
+        ]
     return None, notes
 
 

@@ -69,6 +69,12 @@ class Verdict:
     flips: pl.DataFrame
     targets: pl.DataFrame | None = None
 
+    @property
+    def of_both(self) -> list[str]:
+        """The words less those about one run alone, which pages say with its rates."""
+        alone = tuple(f"{name}: " for name in (self.first, self.second))
+        return [sentence for sentence in self.words if not sentence.startswith(alone)]
+
     def record(self) -> Row:
         """The same for programs."""
         return {
@@ -155,8 +161,7 @@ def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judgin
         one = verdict(first, second, (names[0], names[1]), judgings=(judging, judging), threshold=threshold)
     except ValueError:  # the page says that they have nothing in common
         return []
-    own = tuple(f"{name}: " for name in names)
-    return [words for words in (*one.words, *one.warnings) if not words.startswith(own)]
+    return [*one.of_both, *one.warnings]
 
 
 def rules_words(rules: pl.DataFrame, names: tuple[str, str], no_merit: Collection[str] = ()) -> str:

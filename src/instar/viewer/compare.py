@@ -66,7 +66,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     opened = indexes[0].run, indexes[1].run
     less, less_words = found_words(*opened, called, (indexes[0].judging, indexes[1].judging))
     sentences = [
-        rules_words(_counted(rows), called, called if idle else [less]) if rows else "",
+        rules_words(pl.from_dicts(rows, _FOR_WORDS), called, called if idle else [less]) if rows else "",
         "" if idle else severities_words(severity_signs(first, second), called, spelled),
         less_words,
         *unshared_words(*opened, called),
@@ -74,7 +74,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     return {
         **here,
         "rows": rows,
-        "said": [] if here["searches"] else list(filter(None, sentences)),
+        "sentences": [] if here["searches"] else list(filter(None, sentences)),
         "judged": bool(both.any()),
         "pairs": pairs,
         "marks": _marks(indexes[0], pairs),
@@ -103,18 +103,13 @@ def _rows(
         rule, count = row["rule"], row["cases"]
         rows.append(
             {
-                "rule": rule,
+                **row,
                 "name": known_rule(index, rule).name,
                 "words": known_rule(index, rule).words,
                 "judged": count,
                 "a": rated(row["first"], count, empty=row["first_empty"]),
                 "b": rated(row["second"], count, empty=row["second_empty"]),
-                "only_a": row["first_only"],
-                "only_b": row["second_only"],
-                "both": row["both"],
-                "difference": row["difference"],
                 "interval": (row["low"], row["high"]) if count else None,
-                "p": row["p"],
                 "address": address("/compare", {**shared, "rule": rule}),
             }
         )
@@ -123,25 +118,12 @@ def _rows(
     return sorted(rows, key=lambda row: (row["p"], -abs(row["difference"] or 0.0)))
 
 
-def _counted(rows: Sequence[Row]) -> pl.DataFrame:
-    """The rows as the sentences about them take them."""
-    low_high = ((row["interval"] or (None, None)) for row in rows)
-    columns = [
-        {
-            "name": row["name"],
-            "cases": row["judged"],
-            "first": row["a"]["violated"],
-            "second": row["b"]["violated"],
-            "first_only": row["only_a"],
-            "second_only": row["only_b"],
-            "difference": row["difference"],
-            "low": low,
-            "high": high,
-            "p_corrected": row["p_corrected"],
-        }
-        for row, (low, high) in zip(rows, low_high, strict=True)
-    ]
-    return pl.DataFrame(columns, infer_schema_length=None)
+_FOR_WORDS = {
+    "name": pl.String,
+    **dict.fromkeys(("cases", "first", "second", "first_only", "second_only"), pl.Int64),
+    **dict.fromkeys(("difference", "low", "high", "p_corrected"), pl.Float64),
+}
+"""What the sentences about rows take of them."""
 
 
 def _same(first: Index, second: Index) -> tuple[Severities, Severities, int]:

@@ -183,11 +183,11 @@ def _in_pictures(viewer: Viewer, index: Index, filters: Filters, limit: Row) -> 
     viewer.pictures.expect(viewer.run(filters.run).store, [case])
     number = index.case_number(case)
     source = {"picture": address("/picture", {**drawn, "side": "source"}), "open": _case_address(filters, case, None)}
-    tiles: list[Row] = [{**source, "words": "source", "severity": None, "said": ()}]
+    tiles: list[Row] = [{**source, "words": "source", "severity": None, "answer": ()}]
     for rule, which, state in ((limit["last_rule"], "last", "holds"), (limit["rule"], "limit", "broken")):
         if rule is None or number is None:
             words = "no smaller level was seen to hold"
-            tiles.append({"picture": "", "open": "", "words": words, "severity": None, "said": ()})
+            tiles.append({"picture": "", "open": "", "words": words, "severity": None, "answer": ()})
             continue
         verdict = verdict_of(index, "", number, known_rule(index, rule))
         (marked,) = marked_pairs(index.run.store, [verdict], index.judging) if verdict else (None,)
@@ -198,8 +198,8 @@ def _in_pictures(viewer: Viewer, index: Index, filters: Filters, limit: Row) -> 
                 "words": f"{level_words(limit, which)}: {state}",
                 "severity": verdict and verdict["severity"],
                 "limit": index.thresholds(filters.threshold)[rule],
-                "said": marked.follow_up if marked else (),
+                "answer": marked.follow_up if marked else (),
             }
         )
-        tiles[0]["said"] = marked.source if marked else ()
+        tiles[0]["answer"] = marked.source if marked else ()
     return {"case": case, "tiles": tiles}

@@ -66,13 +66,13 @@ def one_confused(pixels: np.ndarray) -> Detections:
 
 def test_a_list_of_names_that_is_off_by_one_is_told(tmp_path: Path) -> None:
     """The detector answers in every image: what it never says is what the rules ask about."""
-    found = findings(ran(off_by_one, tmp_path, "object-relevance/background"))
+    sentences = findings(ran(off_by_one, tmp_path, "object-relevance/background"))
     empty = (
         "The system finds something in every source image, but in 4 of 4 cases nothing that the rules ask about, in "
         "either image, so that nothing could be judged."
     )
-    assert found[0].words == empty
-    (renamed,) = (each for each in found if "annotated objects" in each.words)
+    assert sentences[0].words == empty
+    (renamed,) = (each for each in sentences if "annotated objects" in each.words)
     assert renamed.accuses and renamed.words.startswith(
         "12 of 12 annotated objects have a box on them that is of another class, and none of their own: 'blue' is "
         "called 'red' (4 times), 'green' is called 'blue' (4 times) and 'red' is called 'green' (4 times). No object "
@@ -82,5 +82,5 @@ def test_a_list_of_names_that_is_off_by_one_is_told(tmp_path: Path) -> None:
 
 def test_a_detector_that_confuses_a_class_has_its_names_right(tmp_path: Path) -> None:
     for system in (one_confused, seen):
-        found = findings(ran(system, tmp_path / system.__name__, "object-relevance/background"))
-        assert not any("annotated objects" in each.words for each in found)
+        sentences = findings(ran(system, tmp_path / system.__name__, "object-relevance/background"))
+        assert not any("annotated objects" in each.words for each in sentences)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 import polars as pl
 
 from instar.analysis import Run
-from instar.engine import DEFAULT, SOURCE
+from instar.engine import DEFAULT, SOURCE, SOURCE_ANSWERED
 from instar.outputs.sides import other_side
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
@@ -194,8 +194,7 @@ def _seldom_right(run: Run) -> list[Finding]:
     if run.manifest.truth_kind != "labels":
         return []
     truth = run.store.cases(["case", "truth_classes"]).filter(pl.col("truth_classes").list.len() > 0)
-    source = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    answers = run.store.predictions(["case", "classes"], where=source).join(truth, on="case")
+    answers = run.store.predictions(["case", "classes"], where=SOURCE_ANSWERED).join(truth, on="case")
     true, named = (set(answers[column].explode().drop_nulls()) for column in ("truth_classes", "classes"))
     first = answers["classes"].list.first()
     if not true & named:

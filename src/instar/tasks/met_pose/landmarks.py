@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis import Run
-from instar.engine import DEFAULT, SOURCE, chunks, evidence, with_right_zones
+from instar.engine import DEFAULT, SOURCE_ANSWERED, chunks, evidence, with_right_zones
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations import BoundRule, LandmarkErrors, aggregated, own_equivariance, pose_pairs
 from instar.skeleton import Part, Skeleton
@@ -229,11 +229,10 @@ def _shown(run: Run, bones: Skeleton) -> Iterator[tuple[Part, Floats]]:
         for side in (1, -1)
     ]
     shown: list[list[npt.NDArray[np.float32]]] = [[np.zeros((0, len(order), 2), np.float32)] for _, _, order in views]
-    first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    for piece in chunks(run.store, first):
+    for piece in chunks(run.store, SOURCE_ANSWERED):
         if all(sum(map(len, poses)) >= SUBJECTS for poses in shown):
             break
-        rows = piece.predictions(["case", *Poses.columns], where=first).sort("case")
+        rows = piece.predictions(["case", *Poses.columns], where=SOURCE_ANSWERED).sort("case")
         points = PoseBatch.from_frame(rows, len(bones.landmarks)).points
         for (_, _, order), poses in zip(views, shown, strict=True):
             there = np.flatnonzero(~np.isnan(points[:, order, 0]).all(1))[: SUBJECTS - sum(map(len, poses))]

@@ -11,7 +11,7 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.analysis.clusters import clustered
-from instar.engine import DEFAULT, SOURCE
+from instar.engine import DEFAULT, SOURCE_ANSWERED
 from instar.tasks.object_relevance.relations import ONLY_MEASURED, OUTCOMES, RELATIONS
 from instar.warp import boxes_iou
 
@@ -136,8 +136,7 @@ def class_names(run: Run, judging: str = DEFAULT) -> tuple[int, int, Counter[tup
     if not {"truth_boxes", "truth_labels"} <= set(cases.columns):
         return every, own, others
     confidence = float(run.judging(judging).of(RELATIONS[RELATION])["confidence"])
-    first = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (pl.col("status") == "ok")
-    answers = run.store.predictions(["case", "boxes", "labels", "scores"], where=first)
+    answers = run.store.predictions(["case", "boxes", "labels", "scores"], where=SOURCE_ANSWERED)
     rows = answers.join(cases.select("case", "truth_boxes", "truth_labels"), on="case")
     for row in rows.filter(pl.col("truth_labels").list.len() > 0).iter_rows(named=True):
         sure = np.asarray(row["scores"]) >= confidence
