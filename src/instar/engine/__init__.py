@@ -29,11 +29,11 @@ from instar.engine.zones import with_right_zones
 
 # fmt: off
 __all__ = [
-    "DEFAULT", "SOURCE", "SOURCE_ANSWERED", "Choice", "Conflict", "Estimate", "Judging", "JudgingOption", "Key", "Need",
-    "NoFollowUp", "Order", "Outcome", "Plan", "Progress", "Provider", "SystemFailed", "bound_rules", "case_row",
-    "check_options", "chunks", "default_workers", "error_text", "estimate", "evidence", "judge", "judging_id", "judging_options",
-    "make_follow_up", "make_plan", "merge", "parsed_options", "predict", "provided", "provider", "read_case",
-    "refuse_unloaded", "stored_judging", "stored_provider", "unloaded_code", "verdicts_of", "visible_change",
-    "with_right_zones",
+    "DEFAULT", "SOURCE", "SOURCE_ANSWERED", "Choice", "Conflict", "Estimate", "Judging", "JudgingOption", "Key",
+    "Need", "NoFollowUp", "Order", "Outcome", "Plan", "Progress", "Provider", "SystemFailed", "bound_rules",
+    "case_row", "check_options", "chunks", "default_workers", "error_text", "estimate", "evidence", "judge",
+    "judging_id", "judging_options", "make_follow_up", "make_plan", "merge", "parsed_options", "predict",
+    "provided", "provider", "read_case", "refuse_unloaded", "stored_judging", "stored_provider", "unloaded_code",
+    "verdicts_of", "visible_change", "with_right_zones",
 ]
 # fmt: on
