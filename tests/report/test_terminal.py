@@ -71,6 +71,32 @@ def test_no_number_of_a_task_s_table_is_cut(width: int) -> None:
     assert text_of(console).count("100.0 (72–100)") == 12
 
 
+@pytest.mark.parametrize(
+    "name", ["filtered(greyscale, skin)", "blur", "a rule whose name has many words " * 5, "x" * 70]
+)
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_table_too_wide_for_a_terminal_goes_on_below_its_first_column(width: int, name: str) -> None:
+    heads = ["change", *(f"a long head {number}" for number in range(8))]
+    figures = [f"{number + 10}.5 (72–100)" for number in range(8)]
+    console = PlainConsole(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    show_tables(console, [Table("A caption", heads, [[name, *figures], ["noise", *figures]])])
+    lines = text_of(console).splitlines()
+    assert max(map(len, lines)) <= width
+    for figure in figures:
+        assert sum(figure in line for line in lines) == 2
+    parts = sum(line.startswith("change") for line in lines)
+    assert parts == sum(line.startswith("noise") for line in lines) == lines.count("")
+    assert (parts == 1) == (width == 200)
+
+
+def test_a_table_of_one_column_of_numbers_is_never_cut() -> None:
+    console = PlainConsole(file=io.StringIO(), width=8, force_terminal=True, color_system=None)
+    table = headed_table(["number"], words=())
+    table.add_row("1234567890123")
+    console.print(table)
+    assert "1234567890123" in text_of(console)
+
+
 def test_a_selection_that_has_not_found_the_share_yet_does_not_read_as_if_it_had() -> None:
     """`--share 0.95` read 95 % in a row that found 94.7 %, and another row came after it."""
     names = ["gamma(2)", "noise(8)"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from rich.cells import cell_len
@@ -47,9 +49,10 @@ class PlainConsole(Console):
     """Styles are its own: signs in a text that would move the cursor or turn the writing round are shown as �. A
     sentence and a cell of a table are one line, so that no name can pass for a sentence or a row.
 
-    A table that is wider than the console has its words folded, never its numbers (the columns that do not wrap);
-    where these alone are wider, so are its lines: a number that is cut is another number. A word is cut only where
-    that keeps lines short enough.
+    A table that is wider than the console has its words folded, never its numbers (the columns that do not wrap): a
+    number that is cut is another number. Where these alone are wider, a terminal, which would break the lines, gets
+    the columns in several tables, each with the first column; in a file the lines are as long as they have to be. A
+    word is cut only where that keeps lines short enough.
 
     `worded` puts sentences into the words of whoever reads them.
     """
@@ -59,16 +62,29 @@ class PlainConsole(Console):
         self._worded = worded
 
     def print(self, *objects: Any, **options: Any) -> None:
-        for table in (one for one in objects if isinstance(one, Table)):
-            for column in table.columns:
-                column._cells = [_one_line(cell) for cell in column._cells]
-                column.overflow = "fold"
-            if _table_width(self, table) > self.width:
-                _fold_heads(self, table)
-                if _fold_words(self, table) > self.width:
+        shown: list[Any] = []
+        for one in objects:
+            if isinstance(one, Table):
+                parts = self._fitting(one)
+                if any((part.width or 0) > self.width for part in parts):
                     options = {**options, "crop": False}
-        texts = (self._worded(one) if isinstance(one, str) else one for one in objects)
-        super().print(*map(_one_line, texts), **options)
+                shown += [one for part in parts for one in ("", part)][1:]  # an empty line between two
+            else:
+                shown.append(_one_line(self._worded(one) if isinstance(one, str) else one))
+        super().print(*shown, **options)
+
+    def _fitting(self, table: Table) -> list[Table]:
+        """The table, no wider than the console if that can be."""
+        for column in table.columns:
+            column._cells = [_one_line(cell) for cell in column._cells]
+            column.overflow = "fold"
+        if _gaps(table) + sum(_wanted(self, column) for column in table.columns) <= self.width:
+            return [table]
+        _fold_heads(self, table)
+        parts = _parts(self, table) if self.is_terminal else [table]
+        for part in parts:
+            _fold_words(self, part)
+        return parts
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         if isinstance(renderable, Text) and SPACE in renderable.plain:
@@ -81,25 +97,41 @@ class PlainConsole(Console):
         return super().render_str(text.replace(SPACE, _KEPT), **options)
 
 
-def _table_width(console: Console, table: Table) -> int:
-    """How wide a table wants to be."""
-    return _gaps(table) + sum(_widest(console, [column.header, *column._cells]) for column in table.columns)
-
-
 def _gaps(table: Table) -> int:
     _, right, _, left = table.padding
     return (left + right) * (len(table.columns) - 1)
 
 
-def _fold_words(console: Console, table: Table) -> int:
-    """Make columns of words as narrow as the console asks for, with as few words cut as can be; returns how wide the
-    table is."""
-    wanted = [_widest(console, [column.header, *column._cells]) for column in table.columns]
-    whole = [
-        want if column.no_wrap else min(want, max(_LEAST, min(_WORD, _longest_word(console, column))))
-        for want, column in zip(wanted, table.columns, strict=True)
-    ]
-    cut = [want if column.no_wrap else min(want, _LEAST) for want, column in zip(wanted, table.columns, strict=True)]
+def _parts(console: Console, table: Table) -> list[Table]:
+    """The table as it is, where folding its words makes it as narrow as the console; else as many of its columns at
+    a time as fit beside the first, which names the rows."""
+    if _gaps(table) + sum(_cut(console, column) for column in table.columns) <= console.width:
+        return [table]
+    _, right, _, left = table.padding
+    named = table.columns[0]
+    parts: list[list[Column]] = []
+    room = 0
+    for column in table.columns[1:]:
+        width = left + right + _whole(console, column)
+        if width > room:
+            parts.append([named])
+            room = console.width - _whole(console, named)
+        parts[-1].append(column)
+        room -= width
+    return [_with_columns(table, columns) for columns in parts] or [table]
+
+
+def _with_columns(table: Table, columns: Sequence[Column]) -> Table:
+    part = copy(table)
+    part.columns = [replace(column, _index=place) for place, column in enumerate(columns)]
+    return part
+
+
+def _fold_words(console: Console, table: Table) -> None:
+    """Make columns of words as narrow as the console asks for, with as few words cut as can be."""
+    wanted = [_wanted(console, column) for column in table.columns]
+    whole = [_whole(console, column) for column in table.columns]
+    cut = [_cut(console, column) for column in table.columns]
     room = console.width - _gaps(table)
     widths = cut if sum(cut) <= room else [*whole]
     for place in sorted(range(len(widths)), key=lambda place: whole[place] - widths[place]):
@@ -109,11 +141,24 @@ def _fold_words(console: Console, table: Table) -> int:
     for column, want, width in zip(table.columns, wanted, widths, strict=True):
         column.width = width + (min(want - width, spare * (want - width) // more) if more else 0)
     table.width = _gaps(table) + sum(column.width or 0 for column in table.columns)
-    return table.width
 
 
-def _longest_word(console: Console, column: Column) -> int:
-    return max((_least(console, cell) for cell in (column.header, *column._cells)), default=0)
+def _wanted(console: Console, column: Column) -> int:
+    """How wide a column wants to be."""
+    return _widest(console, [column.header, *column._cells])
+
+
+def _whole(console: Console, column: Column) -> int:
+    """How narrow a column can be without a word cut of usual length."""
+    if column.no_wrap:
+        return _wanted(console, column)
+    longest_word = max(_least(console, cell) for cell in (column.header, *column._cells))
+    return min(_wanted(console, column), max(_LEAST, min(_WORD, longest_word)))
+
+
+def _cut(console: Console, column: Column) -> int:
+    """How narrow a column can be."""
+    return _wanted(console, column) if column.no_wrap else min(_wanted(console, column), _LEAST)
 
 
 def _least(console: Console, cell: RenderableType) -> int:
