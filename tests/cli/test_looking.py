@@ -172,6 +172,18 @@ def test_draw_says_why_it_cannot(typed: Type, tmp_path: Path) -> None:
     assert moved.stdout and "not drawn" not in moved.stdout
 
 
+def test_report_says_what_it_could_not_draw(typed: Type, tmp_path: Path) -> None:
+    photos, out = write_scenes(tmp_path / "photos", 2), tmp_path / "run"
+    instar.run("tests.engine.zones:forgetful", "mirror(h)", photos, out=out, workers=0)
+    assert "drawn" not in typed("report", out, "--out", tmp_path / "page.html").stderr
+    photos.rename(tmp_path / "moved")
+    lost = typed("report", out, "--out", tmp_path / "page.html")
+    assert "instar: 2 of 2 pairs could not be drawn on the page: " in lost.stderr and lost.code == 0
+    assert "pass --dataset" in lost.stderr
+    assert "drawn" not in typed("report", out, "--out", tmp_path / "page.html", "--images", 0).stderr
+    assert "drawn" not in typed("report", out, "--out", tmp_path / "p.html", "--dataset", tmp_path / "moved").stderr
+
+
 def test_draw_of_a_flawless_run(typed: Type, poses: Path, tmp_path: Path) -> None:
     assert "There is nothing to draw" in typed("draw", poses, "--out", tmp_path).stdout
 

@@ -113,7 +113,8 @@ def found_in_sources(run: Run, judging: str = DEFAULT) -> pl.DataFrame | None:
     kind = output_kind(run.manifest.system.kind)
     if not kind.has_marks or "scores" not in kind.columns:
         return None
-    counts = pl.element() >= (_confidence(run, judging) or -np.inf)
+    confidence = _confidence(run, judging)
+    counts = pl.element() >= (-np.inf if confidence is None else confidence)
     count = pl.col("scores").list.eval(counts).list.sum().fill_null(0).cast(pl.Int64)
 
     def read() -> pl.DataFrame:

@@ -230,12 +230,21 @@ def report(
     """
     from instar.api import open_run
     from instar.report import write_report
+    from instar.report.words import one_line
 
     chosen = [name.strip() for names in formats or ["html"] for name in names.split(",") if name.strip()]
     opened = [open_run(folder, trust=trust) for folder in runs]
-    for path in write_report(
-        opened, out, formats=chosen, threshold=threshold, judging=judging, images=images, dataset=dataset
-    ):
+    written = write_report(
+        opened,
+        out,
+        formats=chosen,
+        threshold=threshold,
+        judging=judging,
+        images=images,
+        dataset=dataset,
+        say=lambda sentence: print(f"instar: {flags_spelled(one_line(sentence))}", file=sys.stderr),
+    )
+    for path in written:
         size = path.stat().st_size
         print(f"{path}  {size / 1e6:.1f} MB" if size >= 1e5 else f"{path}  {size / 1e3:.1f} kB")
         if path.suffix in (".html", ".htm"):

@@ -20,7 +20,16 @@ from instar.report.section import Section
 from instar.report.sentences import headline, over_cases_text
 from instar.report.slice_words import slice_words
 from instar.report.tables import markdown_lines
-from instar.report.words import interval, kinds_text, landmark_words, p_text, percent, severity_text, threshold_text
+from instar.report.words import (
+    interval,
+    kinds_text,
+    landmark_words,
+    of_total,
+    p_text,
+    percent,
+    severity_text,
+    threshold_text,
+)
 from instar.spelling import unknown
 
 FORMATS = ("html", "md", "svg", "png")
@@ -35,11 +44,13 @@ def write_report(
     judging: str = DEFAULT,
     images: int = 24,
     dataset: str | Path | None = None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> list[Path]:
     """Write the report of one or several runs; returns the files.
 
     `out` names the page, and with another suffix the Markdown; figures go into a folder beside it that ends in
-    `-figures`, at the threshold at which the page starts. Formats: html, md, svg, png.
+    `-figures`, at the threshold at which the page starts. Formats: html, md, svg, png. `say` is given what the page
+    lacks.
     """
     for name in formats:
         if name not in FORMATS:
@@ -55,6 +66,9 @@ def write_report(
         named = Path(out).suffix.lower() in (".html", ".htm")
         place = Path(out) if named else base.with_name(f"{base.name}.html")
         written.append(place_file(place, page(report).encode("utf-8")))
+        undrawn = [pair.why for pair in report.pairs if pair.why]
+        if undrawn:
+            say(f"{of_total(len(undrawn), len(report.pairs), 'pair')} could not be drawn on the page: {undrawn[0]}")
     wanted = [kind for kind in ("svg", "png") if kind in formats]
     if "md" in formats and not wanted:
         wanted = ["png"]
