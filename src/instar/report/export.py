@@ -14,6 +14,7 @@ from instar.engine import DEFAULT
 from instar.files import place_file
 from instar.report.chart import Chart, Spec, printed
 from instar.report.compared import Comparison, common_words
+from instar.report.gallery import PairShown
 from instar.report.page import RelationPage, Report, RunPage, make_report, page
 from instar.report.panels import PanelContent
 from instar.report.section import Section
@@ -66,9 +67,10 @@ def write_report(
         named = Path(out).suffix.lower() in (".html", ".htm")
         place = Path(out) if named else base.with_name(f"{base.name}.html")
         written.append(place_file(place, page(report).encode("utf-8")))
-        undrawn = [pair.why for pair in report.pairs if pair.why]
+        shown = _pairs(report)
+        undrawn = [pair.why for pair in shown if pair.why]
         if undrawn:
-            say(f"{of_total(len(undrawn), len(report.pairs), 'pair')} could not be drawn on the page: {undrawn[0]}")
+            say(f"{of_total(len(undrawn), len(shown), 'pair')} could not be drawn on the page: {undrawn[0]}")
     wanted = [kind for kind in ("svg", "png") if kind in formats]
     if "md" in formats and not wanted:
         wanted = ["png"]
@@ -78,6 +80,13 @@ def write_report(
         text = "\n".join(_markdown(report, figures.name, wanted[-1]))
         written.append(place_file(base.with_name(f"{base.name}.md"), text.encode("utf-8")))
     return written
+
+
+def _pairs(report: Report) -> list[PairShown]:
+    """All pairs whose pictures a page shows."""
+    pairs = [pair for run in report.runs for part in run.parts for pair in part.pairs]
+    pairs += [pair for run in report.runs for pair in run.combinations]
+    return pairs + [side for each in report.flipped.values() for flip in each for side in (flip.first, flip.second)]
 
 
 # --- figures ---------------------------------------------------------------------------------------

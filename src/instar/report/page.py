@@ -139,17 +139,6 @@ class Report:
         legends = (part.legend for run in self.runs for part in run.parts if part.section.relation == relation)
         return max(legends, key=len, default=())
 
-    @property
-    def pairs(self) -> list[PairShown]:
-        """All pairs whose pictures the page shows."""
-        of_runs = [
-            pair
-            for run in self.runs
-            for shown in (*(part.pairs for part in run.parts), run.combinations)
-            for pair in shown
-        ]
-        return of_runs + [side for each in self.flipped.values() for pair in each for side in (pair.first, pair.second)]
-
 
 def make_report(
     runs: Sequence[Run],
