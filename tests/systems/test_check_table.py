@@ -170,6 +170,13 @@ def spread(scene: Scene, classes: np.ndarray, rng: np.random.Generator) -> Forec
     return Forecast.from_array(futures, np.where(walls, 0.001, 1) * near + 1e-12)
 
 
+def reread(scene: Scene, rng: np.random.Generator, change: Callable[[Points], Points]) -> Forecast:
+    """Straight on, with a probability map whose cells were changed on the way."""
+    made = spread(scene, scene.classes, rng)
+    assert made.cells is not None
+    return Forecast.from_array(made.futures, change(made.cells))
+
+
 def free() -> np.random.Generator:
     return np.random.default_rng(1)
 
@@ -298,6 +305,18 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
     ),
     "walls in no map": (
         lambda: walker(lambda s, rng: spread(s, s.classes * 0, rng)), SCENES, "map", "futures or to the probability",
+    ),
+    "cells of the answer with rows for columns": (
+        lambda: walker(lambda s, rng: reread(s, rng, np.transpose)), SCENES, "probability", "with rows for columns",
+    ),
+    "cells of the answer from below": (
+        lambda: walker(lambda s, rng: reread(s, rng, np.flipud)), SCENES, "probability", "upside down",
+    ),
+    "cells of the answer from the right": (
+        lambda: walker(lambda s, rng: reread(s, rng, np.fliplr)), SCENES, "probability", "in a mirror",
+    ),
+    "the same probability everywhere": (
+        lambda: walker(lambda s, rng: reread(s, rng, np.ones_like)), SCENES, "probability", "the same everywhere",
     ),
     "displacements": (lambda: walker(lambda s, rng: ahead(s, rng) - s.past[-1]), SCENES, "coordinates", "Add the last"),
     "futures as (y, x)": (lambda: walker(lambda s, rng: ahead(s, rng)[..., ::-1]), SCENES, "coordinates", "(y, x)"),
@@ -460,6 +479,7 @@ FLAWLESS: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]]]] = {
         lambda: labelled(lambda i: dict.fromkeys([*sorted(tagged(i)), f"brightness {i.mean():.1f}"], 1.0)), STREETS,
     ),
     "a probability map that sees walls": (lambda: walker(lambda s, rng: spread(s, s.classes, rng)), SCENES),
+    "a coarse probability map": (lambda: walker(lambda s, rng: reread(s, rng, lambda at: at[2::5, 2::5])), SCENES),
     "a walker who sees walls": (lambda: walker(lambda s, rng: stopped(s, s.classes, rng)), SCENES),
     "one walker without chance": (
         lambda: walker(

@@ -106,5 +106,6 @@ _OF_SCENES: tuple[tuple[str, Question], ...] = (
     ("samples", scenes.samples),
     ("past", scenes.history),
     ("map", scenes.map_read),
+    ("probability", scenes.map_place),
     ("speed", questions.speed),
 )

@@ -231,3 +231,48 @@ def _heat_moved(free: Sequence[Forecast], walled: Mapping[str, Sequence[Forecast
         far[words] = _hellinger(heats.mean(0), mean) if len(heats) else 0.0
     moved, neither = "the probability map by a Hellinger distance of", " to the futures or to the probability map"
     return _Moved(moved, far.pop(""), far, chance, LITTLE, pixels=False, nothing=neither)
+
+
+def map_place(examined: Examination) -> tuple[State, str]:
+    """Whether the probability map lies where the futures go, or would if its cells were read in another way."""
+    examined.need_answers()
+    readings: dict[str, Callable[[Floats], Floats]] = {
+        "": lambda cells: cells,
+        "with rows for columns": lambda cells: cells.T,
+        "upside down": lambda cells: cells[::-1],
+        "in a mirror": lambda cells: cells[:, ::-1],
+    }
+    far, anywhere = dict.fromkeys(readings, 0.0), 0.0
+    for scene in (scene for _, scene in SCENES):
+        forecast = _forecasts(examined, scene)[0]
+        if forecast.heat is None:
+            raise Skip("there is no probability map")
+        path = np.concatenate([scene.position[None], forecast.futures.astype(np.float64).mean(0)])
+        box = forecast.heat.warp.boxes([0, 0, *forecast.heat.size])
+        for words, read in readings.items():
+            cells = read(forecast.heat.cells)
+            apart = _from_path(path, cells.shape, box)
+            far[words] += float((cells * apart).sum()) / len(SCENES)
+        anywhere += float(_from_path(path, forecast.heat.cells.shape, box).mean()) / len(SCENES)
+    own = far.pop("")
+    best = min(far, key=lambda words: far[words])
+    away = f"the probability map lies {own:.0f} px from the futures in the mean"
+    if own > 2 * far[best]:
+        return "problem", (
+            f"{away}; read {best} it is {far[best]:.0f} px. A probability map is (height, width): row y, column x, "
+            "from the upper left corner"
+        )
+    if own > 0.9 * anywhere:
+        return "warning", (
+            f"{away}, hardly nearer than one that is the same everywhere ({anywhere:.0f} px): it does not say where "
+            "somebody goes, or its cells do not cover the whole map: then give their box"
+        )
+    return "ok", away
+
+
+def _from_path(path: Floats, shape: tuple[int, ...], box: Floats) -> Floats:
+    """How far each cell (h, w) of a box is from the nearest position of a path."""
+    x0, y0, x1, y1 = box
+    rows, columns = np.mgrid[: shape[0], : shape[1]] + 0.5
+    at = np.stack([x0 + columns / shape[1] * (x1 - x0), y0 + rows / shape[0] * (y1 - y0)], -1)
+    return np.asarray(np.min([np.linalg.norm(at - position, axis=-1) for position in path], axis=0))
