@@ -376,6 +376,16 @@ def test_it_is_said(name: str) -> None:
         assert findings["map"].state == "skipped", "one class alone may lie anywhere"
 
 
+def test_a_probability_map_is_not_blamed_for_futures_that_are_exchanged() -> None:
+    def exchanged(scene: Scene, rng: np.random.Generator) -> Forecast:
+        made = spread(scene, scene.classes, rng)
+        return Forecast.from_array(made.futures[..., ::-1], made.cells)
+
+    findings = {one.name: one for one in check_system(walker(exchanged), SCENES)[0]}
+    assert "(y, x)" in findings["coordinates"].message
+    assert findings["probability"].state == "skipped"
+
+
 # --- flawless ---------------------------------------------------------------------------------------
 
 

@@ -93,6 +93,7 @@ def place(examined: Examination) -> tuple[State, str]:
     steps = {words: float(np.median(some)) for words, some in off.items()}
     own = steps.pop("as they are")
     best = min(steps, key=lambda words: steps[words])
+    examined.astray = own > 4
     if own > 4 and steps[best] < 0.35 * own and steps[best] < 4:
         return "problem", (
             f"the first position of a future is {own:.0f} steps from the last one of the past; read as {best} it is "
@@ -236,6 +237,8 @@ def _heat_moved(free: Sequence[Forecast], walled: Mapping[str, Sequence[Forecast
 def map_place(examined: Examination) -> tuple[State, str]:
     """Whether the probability map lies where the futures go, or would if its cells were read in another way."""
     examined.need_answers()
+    if examined.astray:
+        raise Skip("the futures themselves lie elsewhere")
     readings: dict[str, Callable[[Floats], Floats]] = {
         "": lambda cells: cells,
         "with rows for columns": lambda cells: cells.T,
