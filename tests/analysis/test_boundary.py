@@ -315,6 +315,10 @@ def test_a_frontier_has_a_limit_along_each_ray(photos: Path, tmp_path: Path) -> 
     assert both["median"] < alone["median"]  # darker twice breaks earlier
     assert both["second"] < 1
     assert alone["second"] is None
+    tenth = search.curve.filter(pl.col("ray") == both["ray"], pl.col("share") <= 0.9).sort("level").row(0, named=True)
+    assert (both["q10"], both["second_q10"]) == (tenth["value"], tenth["second"])
+    (row,) = (row for row in median_table(search).rows if row[0] == both["ray"])
+    assert row[4] == f"{both['q10']:.3g}, {both['second_q10']:.3g}"
 
 
 def test_several_searches_and_another_threshold_share_a_folder(photos: Path, tmp_path: Path) -> None:

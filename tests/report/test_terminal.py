@@ -89,6 +89,15 @@ def test_a_table_too_wide_for_a_terminal_goes_on_below_its_first_column(width: i
     assert (parts == 1) == (width == 200)
 
 
+def test_what_goes_on_below_has_all_columns_that_tell_the_rows_apart() -> None:
+    rows = [[way, case, *[f"{way[0]}{case} {number:08}" for number in range(9)]] for way in "AB" for case in "12"]
+    console = PlainConsole(file=io.StringIO(), width=60, force_terminal=True, color_system=None)
+    show_tables(console, [Table("caption", ["way", "case", *"abcdefghi"], rows)])
+    lines = [line.split() for line in text_of(console).splitlines() if line[:1] in "AB" and line[1:2] == " "]
+    assert len(lines) == 4 * 3
+    assert all(figure == f"{way}{case}" for way, case, *figures in lines for figure in figures[::2])
+
+
 def test_a_table_of_one_column_of_numbers_is_never_cut() -> None:
     console = PlainConsole(file=io.StringIO(), width=8, force_terminal=True, color_system=None)
     table = headed_table(["number"], words=())

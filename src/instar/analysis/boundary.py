@@ -260,13 +260,16 @@ def _at(bound: Bound, level: float, *names: str) -> Row:
 def _quantiles(curve: Survival, bound: Bound, some: bool) -> Row:
     """The median with its interval and the other quantiles, as values of the parameter; `_level` is the place."""
     row: Row = dict.fromkeys(("median", "second", "median_low", "second_low", "median_high", "second_high"))
-    row |= {"median_level": None, **{f"q{100 * share:g}": None for share in QUANTILES}}
+    quantiles = {f"q{100 * share:g}": share for share in QUANTILES}
+    row |= {"median_level": None, **dict.fromkeys(one for name in quantiles for one in (name, f"second_{name}"))}
     if not some:
         return row
     middle, low, high = curve.quantile(0.5)
     row |= _at(bound, middle, "median", "second") | _at(bound, low, "median_low", "second_low")
     row |= _at(bound, high, "median_high", "second_high") | {"median_level": None if math.isnan(middle) else middle}
-    return row | {f"q{100 * share:g}": _at(bound, curve.quantile(share)[0], "q")["q"] for share in QUANTILES}
+    for name, share in quantiles.items():
+        row |= _at(bound, curve.quantile(share)[0], name, f"second_{name}")
+    return row
 
 
 def _seen(counted: Sequence[Row]) -> Row:

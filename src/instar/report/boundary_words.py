@@ -61,7 +61,7 @@ def span_text(low: float | None, high: float | None) -> str:
 
 def both_text(row: Row, name: str) -> str:
     """One value, or the two of a frontier."""
-    other = f"second{name.removeprefix('median')}" if name.startswith("median") else "second"
+    other = f"second{name.removeprefix('median')}" if name.startswith("median") else f"second_{name}"
     values = [row[key] for key in (name, other) if row.get(key) is not None]
     if values and all(math.isinf(value) for value in values):
         return BEYOND
@@ -258,7 +258,7 @@ def _span(row: Row) -> str:
 
 
 def _quantile(row: Row, name: str) -> str:
-    return NOT_KNOWN if row["cases"] and row[name] is None else value_text(row[name])
+    return NOT_KNOWN if row["cases"] and row[name] is None else both_text(row, name)
 
 
 def _visual(row: Row) -> str:
@@ -275,7 +275,7 @@ def median_table(boundary: Boundary) -> Table:
             f"{row['broken'] + row['broken_before']:,}/{row['cases']:,}",
             both_text(row, "median") if row["median"] is not None or not row["cases"] else NOT_KNOWN,
             _span(row) if row["cases"] else "–",
-            *(_quantile(row, name) if row["second_low"] is None else "–" for name in ("q10", "q90")),
+            *(_quantile(row, name) for name in ("q10", "q90")),
             *([_visual(row)] if seen else []),
         ]
         for row in boundary.median.iter_rows(named=True)

@@ -51,7 +51,7 @@ class PlainConsole(Console):
 
     A table that is wider than the console has its words folded, never its numbers (the columns that do not wrap): a
     number that is cut is another number. Where these alone are wider, a terminal, which would break the lines, gets
-    the columns in several tables, each with the first column; in a file the lines are as long as they have to be. A
+    the columns in several tables, each with what names the rows; in a file the lines are as long as they have to be. A
     word is cut only where that keeps lines short enough.
 
     `worded` puts sentences into the words of whoever reads them.
@@ -104,21 +104,32 @@ def _gaps(table: Table) -> int:
 
 def _parts(console: Console, table: Table) -> list[Table]:
     """The table as it is, where folding its words makes it as narrow as the console; else as many of its columns at
-    a time as fit beside the first, which names the rows."""
+    a time as fit beside the first ones, which tell the rows apart."""
     if _gaps(table) + sum(_cut(console, column) for column in table.columns) <= console.width:
         return [table]
     _, right, _, left = table.padding
-    named = table.columns[0]
+    names = _naming(table.columns)
+    named = sum(left + right + _whole(console, column, console.width // 4) for column in names)
     parts: list[list[Column]] = []
     room = 0
-    for column in table.columns[1:]:
+    for column in table.columns[len(names) :]:
         width = left + right + _whole(console, column)
         if width > room:
-            parts.append([named])
-            room = console.width - _whole(console, named)
+            parts.append([*names])
+            room = console.width + left + right - named
         parts[-1].append(column)
         room -= width
     return [_with_columns(table, columns) for columns in parts] or [table]
+
+
+def _naming(columns: Sequence[Column]) -> Sequence[Column]:
+    """The first columns of a table, as many as tell its rows apart; one where all together do not."""
+    cells = [list(map(str, column._cells)) for column in columns]
+    rows = len(cells[0])
+    for count in range(1, len(columns)):
+        if len(set(zip(*cells[:count], strict=True))) == rows:
+            return columns[:count]
+    return columns[:1]
 
 
 def _with_columns(table: Table, columns: Sequence[Column]) -> Table:
@@ -148,12 +159,12 @@ def _wanted(console: Console, column: Column) -> int:
     return _widest(console, [column.header, *column._cells])
 
 
-def _whole(console: Console, column: Column) -> int:
-    """How narrow a column can be without a word cut of usual length."""
+def _whole(console: Console, column: Column, least: int = _LEAST) -> int:
+    """How narrow a column can be without a word cut of usual length, and wherever it is folded at `least`."""
     if column.no_wrap:
         return _wanted(console, column)
     longest_word = max(_least(console, cell) for cell in (column.header, *column._cells))
-    return min(_wanted(console, column), max(_LEAST, min(_WORD, longest_word)))
+    return min(_wanted(console, column), max(least, min(_WORD, longest_word)))
 
 
 def _cut(console: Console, column: Column) -> int:
