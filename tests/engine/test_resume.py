@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -335,6 +336,51 @@ def test_nothing_of_an_image_that_was_replaced_is_stored(tmp_path: Path, workers
     later = run(photos, out, "gamma(0.7, red)", "tests.toys:steady", **zoned)
     whole = run(photos, tmp_path / "whole", "gamma(0.5)+gamma(0.7, red)", "tests.toys:steady", **zoned)
     assert content(later) == content(whole)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_images_that_were_written_since_are_compared_where_nothing_is_missing(tmp_path: Path, count: int) -> None:
+    photos, out = write_scenes(tmp_path / "photos", 4, (48, 36)), tmp_path / "run"
+    first = run(photos, out, "gamma(0.5)")
+    names = [f"{number:03}.png" for number in range(count)]
+    later = time.time() + 100  # also of a run that began in this very second
+    for name in names:
+        os.utime(photos / name, (later, later))
+    touched = run(photos, out, "gamma(0.5)")
+    assert touched.outcome is not None and not touched.outcome.notes
+    for name in names:
+        (photos / name).write_bytes((photos / "003.png").read_bytes())
+        os.utime(photos / name, (later, later))
+    again = run(photos, out, "gamma(0.5)")
+    assert again.outcome is not None
+    (note,) = again.outcome.notes
+    assert all(name in note for name in names) and "changed" in note
+    assert content(again) == content(first)
+
+
+def test_an_image_that_could_not_be_read_stays_so_until_it_is_asked_for(tmp_path: Path) -> None:
+    photos, out = write_scenes(tmp_path / "photos", 2, (48, 36)), tmp_path / "run"
+    good = (photos / "000.png").read_bytes()
+    (photos / "000.png").write_bytes(b"")
+    run(photos, out, "gamma(0.5)")
+    (photos / "000.png").write_bytes(good)
+    os.utime(photos / "000.png", (time.time() + 100,) * 2)
+    assert run(photos, out, "gamma(0.5)").cases()["status"].to_list() == ["error", "ok"]
+
+
+@pytest.mark.parametrize("rules", ["gamma(0.5)", "gamma(0.5)+gamma(0.7)"])
+def test_a_dataset_with_other_inputs_by_known_names_is_refused(tmp_path: Path, rules: str) -> None:
+    """They would never be asked, and the rates of the first ones would pass for theirs."""
+    photos, out = write_scenes(tmp_path / "photos", 3, (48, 36)), tmp_path / "run"
+    before = content(run(photos, out, "gamma(0.5)"))
+    others = write_scenes(tmp_path / "others", 4, (50, 36))
+    with pytest.raises(Conflict, match=r"has another input by that name, which would never be asked"):
+        run(others, out, rules)
+    opened = instar.open_run(out)
+    assert content(opened) == before and len(opened.manifest.datasets) == 1
+    moved = shutil.copytree(photos, tmp_path / "moved")
+    run(moved, out, "gamma(0.5)")
+    assert len(instar.open_run(out).manifest.datasets) == 2, "the same inputs elsewhere"
 
 
 def test_images_that_were_removed_are_named_where_something_of_them_is_missing(tmp_path: Path) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import cast
 
 import polars as pl
@@ -27,6 +30,13 @@ from instar.transforms import NotApplicable
 
 COMMIT_SECONDS = 5.0
 COMMIT_ROWS = 1000
+
+
+def _written_since(case: Case, began: float) -> bool:
+    """Whether the file that a case lies in was written later than a time; of what is no file this is not known."""
+    with suppress(OSError, ValueError):
+        return Path(case.path or "").stat().st_mtime > began
+    return False
 
 
 def shared_cases(dataset: Dataset, limit: int | None, shard: Shard | None) -> Iterator[Case]:
@@ -71,7 +81,11 @@ class Keeper:
         self.oldest: float | None = None
         self.sources: dict[str, Row] = {}
         self.notes: list[str] = list(dataset.notes)
+        self.exchanged: list[str] = []
+        """Cases whose input is another one than that of before."""
         self.started = time.monotonic()
+        self.began = datetime.fromisoformat(manifest.created).timestamp()
+        """When the run began, maybe long ago."""
         self._know_plan()
 
     def _know_plan(self) -> None:
@@ -144,7 +158,7 @@ class Keeper:
         handed_out: set[str] = set()
         for case in self.cases():
             keys, lost = self._missing(case.id), self._lost(case)
-            if not keys and (self.chosen is not None or (not lost and self.committed.knows(case.id))):
+            if not keys and (self.chosen is not None or (not lost and self._complete(case))):
                 continue
             if case.id in handed_out:
                 self._note(f"{case.id} is the id of two cases of the dataset; the first one counts")
@@ -153,6 +167,13 @@ class Keeper:
             progress.began = progress.began or time.monotonic()
             task = CaseTask(case, self.order.of(case.id, keys), self.manifest.seed, lost=lost)
             yield self.resumed(task) if case.id in self.committed.partial or case.id in self.provided else task
+
+    def _complete(self, case: Case) -> bool:
+        """Whether a case that lacks no prediction need not be read: its input was read before, and nobody has written
+        it since, or it could not be read."""
+        if case.id not in self.committed.hashes:
+            return self.committed.knows(case.id)
+        return case.input is None and not _written_since(case, self.began)
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
@@ -226,10 +247,8 @@ class Keeper:
         if known is not None:
             if known == message.hash:
                 return True
-            self._note(
-                f"{case.id} is not the input that this run knows by that id (its content changed); "
-                "its stored rows stay, nothing was added"
-            )
+            if case.id not in self.exchanged:
+                self.exchanged.append(case.id)
             self._advance(len(task.keys))
             return False
         self.committed.hashes[case.id] = message.hash
@@ -336,7 +355,22 @@ class Keeper:
             if there is not None and not any(there.missing(case.id) for case in self.cases()):
                 self.manifest = replace(self.manifest, until=None, looked=True)  # nothing is left out by answers
                 self.store.write_manifest(self.manifest)
-        return outcome_of(self.store, self.progress.fresh, self.started, self.notes, interrupted=interrupted)
+        notes = [*_exchanged_words(self.exchanged), *self.notes]
+        return outcome_of(self.store, self.progress.fresh, self.started, notes, interrupted=interrupted)
+
+
+def _exchanged_words(cases: Sequence[str]) -> Iterator[str]:
+    if len(cases) == 1:
+        yield (
+            f"{cases[0]} is not the input that this run knows by that id (its content changed); its stored rows stay, "
+            "nothing was added"
+        )
+    elif cases:
+        names = ", ".join(cases[:3]) + ", …" * (len(cases) > 3)
+        yield (
+            f"{len(cases):,} cases are not the inputs that this run knows by their ids (their contents changed): "
+            f"{names}; their stored rows stay, nothing was added"
+        )
 
 
 def _storable(header: Header) -> Header:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+import polars as pl
+
+from instar.case import Case
 from instar.datasets import Dataset
+from instar.engine.cases import case_row, read_case
 from instar.engine.keeper import shared_cases
-from instar.engine.manifest import with_dataset
+from instar.engine.manifest import Conflict, with_dataset
+from instar.engine.messages import InputRead
 from instar.outputs import output_kind
-from instar.store import DatasetInfo, Shard, Store
+from instar.store import DatasetInfo, Row, Shard, Store
 from instar.suites import Suite
+
+MANY = 1000
+"""So many inputs to compare take some seconds."""
+_PLACE = ("path", "frame", "crop", "track")
+"""The columns that say where an input lies."""
 
 
 def opening_words(
@@ -27,11 +37,44 @@ def opening_words(
         yield from _mixed(store, dataset, limit, shard)
 
 
+def refuse_other_inputs(
+    store: Store, dataset: Dataset, limit: int | None, shard: Shard | None, say: Callable[[str], None]
+) -> None:
+    """That a dataset which joins a run has other inputs by names that the run knows: they would never be asked, and
+    the answers to those of before would pass for answers to them."""
+    datasets = store.manifest().datasets
+    if not _joins(datasets, DatasetInfo.of(dataset.name, dataset.root, limit)):
+        return
+    rows = store.cases([*_PLACE, "case", "hash"], pl.col("status") == "ok")
+    stored = {row["case"]: row for row in rows.iter_rows(named=True)}
+    elsewhere = [case for case in shared_cases(dataset, limit, shard) if _elsewhere(case, stored.get(case.id))]
+    if len(elsewhere) > MANY:
+        known = f"have names that {store.folder} knows"
+        say(f"{len(elsewhere):,} cases of {dataset.name} {known}: their inputs are compared.")
+    for case in elsewhere:
+        _, read = read_case(case)
+        if not isinstance(read, InputRead) or read.hash != stored[case.id]["hash"]:
+            raise Conflict(
+                f"{store.folder} has answers to {case.id} of {' and '.join(each.name for each in datasets)}, and "
+                f"{dataset.name} has another input by that name, which would never be asked. Give another folder "
+                "(`out`), or start over (`fresh`)"
+            )
+
+
+def _elsewhere(case: Case, stored: Row | None) -> bool:
+    row = case_row(case, None)
+    return stored is not None and any(row[name] != stored[name] for name in _PLACE)
+
+
+def _joins(datasets: Sequence[DatasetInfo], added: DatasetInfo) -> bool:
+    return len(with_dataset(datasets, added)) > len(datasets)
+
+
 def _mixed(store: Store, dataset: Dataset, limit: int | None, shard: Shard | None) -> Iterator[str]:
     """That a run gets cases of another dataset: more images are welcome, and a mistyped folder looks the same."""
     datasets = store.manifest().datasets
     added = DatasetInfo.of(dataset.name, dataset.root, limit)
-    if len(with_dataset(datasets, added)) == len(datasets):
+    if not _joins(datasets, added):
         return
     stored = set(store.cases(["case"])["case"])
     count = sum(case.id not in stored for case in shared_cases(dataset, limit, shard))

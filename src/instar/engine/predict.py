@@ -18,7 +18,7 @@ from instar.engine.judging import Judging
 from instar.engine.keeper import Keeper, shared_cases
 from instar.engine.manifest import grown, grown_manifest
 from instar.engine.messages import CaseTask, InputRead, InputUnreadable, NeedProvided, Rows, Setup
-from instar.engine.opening import opening_words
+from instar.engine.opening import opening_words, refuse_other_inputs
 from instar.engine.options import options_of, refuse_options
 from instar.engine.order import Order
 from instar.engine.plan import Choice, bound_rules, committed, make_plan, own_code, refuse_unloaded
@@ -91,6 +91,8 @@ def predict(
             say(move_aside(store))
             locks.close()
             locks.enter_context(store.lock())
+        if store.exists:
+            refuse_other_inputs(store, dataset, limit, shard, say)
         opening = list(opening_words(store, suite, info.system.kind, dataset, limit, shard))
         manifest = grown_manifest(store, info, suite, rules, dataset, seed, limit, shard, until, name, search)
         for sentence in opening:  # of a run that is not refused
@@ -165,6 +167,7 @@ def estimate(
         if before is not None:
             # which refuses another version
             grown(before, info, suite, (), dataset, None, limit, folder=store.folder, shard=shard)
+            refuse_other_inputs(store, dataset, limit, shard, lambda sentence: None)
         rules = bound_rules([*stored_rules, *suite.rules], info.system.kind)
         plan = make_plan(rules, seed=0, deterministic=info.system.deterministic)
         stored = committed(store, plan) if store.exists else None
