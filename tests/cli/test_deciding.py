@@ -92,12 +92,16 @@ def test_a_gate_that_should_fail_fails_and_one_that_should_pass_passes(
     assert "checks hold." in passed.words
     files = [tmp_path / name for name in ("out.xml", "out.sarif", "pr.md")]
     flags = [each for pair in zip(("--junit", "--sarif", "--summary"), files, strict=True) for each in pair]
+    unused = typed("gate", forgetful, "--policy", policy, "--baseline", right)
+    assert unused.code == 2 and "compares the run with no baseline" in unused.words
+    text, tail = policy.read_text("utf-8").split("# [[no_worse]]")
+    policy.write_text(f"{text}[[no_worse]]{tail.replace('# ', '')}", "utf-8")
     failed = typed("gate", forgetful, "--policy", policy, "--baseline", right, *flags)
     assert failed.code == 1
-    assert "FAILS" in failed.words
+    assert "FAILS" in failed.words and "against the baseline" in failed.words
     assert all(file.stat().st_size for file in files)
     assert (tmp_path / "pr-pictures" / "1.png").is_file()
-    values = json.loads(typed("gate", forgetful, "--policy", policy, "--json").stdout)
+    values = json.loads(typed("gate", forgetful, "--policy", policy, "--baseline", right, "--json").stdout)
     assert not values["passed"]
     assert "mirror" in {one["name"] for one in values["checks"] if not one["passed"]}
 

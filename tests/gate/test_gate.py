@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -135,6 +136,8 @@ def test_a_run_that_finds_less_is_said_to_and_does_not_pass(
     many = sum(len(rectangles(read_image(path).pixels)) for path in photos.iterdir())
     assert f"The run finds {CASES} in the unchanged inputs of {CASES} cases, the baseline {many}: " in str(failed)
     assert failures(run, tmp_path, f"least_found = 0.2\n{policy}", runs["right"]) == {}
+    alone = failures(run, tmp_path, "least_found = 0.9\n", runs["right"])
+    assert list(alone) == ["found, against the baseline"], "without [[no_worse]], too"
     one = verdict(runs["right"], run, ("right", "largest"))
     assert any(words.startswith(f"largest finds {CASES} in the unchanged inputs") for words in one.words)
     assert not any("better" in words for words in verdict(runs["forgetful"], run, ("forgetful", "largest")).words)
@@ -142,6 +145,21 @@ def test_a_run_that_finds_less_is_said_to_and_does_not_pass(
     assert turned.startswith("forgetful surely violates more cases under 1 of 2 rules"), "largest is no better"
     same = verdict(runs["right"], runs["forgetful"], ("right", "forgetful"))
     assert not any("in the unchanged inputs" in words for words in same.words)
+
+
+@pytest.mark.parametrize(
+    ("policy", "with_baseline", "words"),
+    [
+        ("least_found = 0.9\n", False, "line 1: least_found compares with another run; give the baseline"),
+        ('[[no_worse]]\nof = "any rule"\nmargin = 0.3\n', False, "[[no_worse]] compares with another run"),
+        ("cases = 1\n", True, "compares the run with no baseline, and one was given; add [[no_worse]]"),
+    ],
+)
+def test_a_baseline_is_given_where_the_policy_compares_with_one(
+    runs: dict[str, instar.Run], tmp_path: Path, policy: str, with_baseline: bool, words: str
+) -> None:
+    with pytest.raises(PolicyError, match=re.escape(words)):
+        failures(runs["right"], tmp_path, policy, runs["forgetful"] if with_baseline else None)
 
 
 def test_rules_and_cases_that_only_one_run_has_are_said(

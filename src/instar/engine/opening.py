@@ -42,8 +42,8 @@ def refuse_other_inputs(
 ) -> None:
     """That a dataset which joins a run has other inputs by names that the run knows: they would never be asked, and
     the answers to those of before would pass for answers to them."""
-    datasets = store.manifest().datasets
-    if not _joins(datasets, DatasetInfo.of(dataset.name, dataset.root, limit)):
+    datasets = store.manifest().datasets if store.exists else ()
+    if not datasets or not _joins(datasets, DatasetInfo.of(dataset.name, dataset.root, limit)):
         return
     rows = store.cases([*_PLACE, "case", "hash"], pl.col("status") == "ok")
     stored = {row["case"]: row for row in rows.iter_rows(named=True)}

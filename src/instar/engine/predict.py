@@ -91,8 +91,7 @@ def predict(
             say(move_aside(store))
             locks.close()
             locks.enter_context(store.lock())
-        if store.exists:
-            refuse_other_inputs(store, dataset, limit, shard, say)
+        refuse_other_inputs(store, dataset, limit, shard, say)
         opening = list(opening_words(store, suite, info.system.kind, dataset, limit, shard))
         manifest = grown_manifest(store, info, suite, rules, dataset, seed, limit, shard, until, name, search)
         for sentence in opening:  # of a run that is not refused

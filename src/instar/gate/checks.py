@@ -40,10 +40,16 @@ from instar.systems.scores import scores_words
 
 def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check]:
     """Every check of the policy. A policy that names what the run does not have is an error, not a pass."""
-    if policy.no_worse and baseline is None:
+    if policy.compared is not None and baseline is None:
+        name = "[[no_worse]]" if policy.no_worse else "least_found"
         raise PolicyError(
-            f"{policy.path}, line {policy.no_worse[0].line}: [[no_worse]] compares with another run; give the "
+            f"{policy.path}, line {policy.compared}: {name} compares with another run; give the "
             'baseline: `--baseline runs/v1`, or `baseline="runs/v1"` in a mark of pytest'
+        )
+    if policy.compared is None and baseline is not None:
+        raise PolicyError(
+            f"{policy.path} compares the run with no baseline, and one was given; add [[no_worse]] with `of` and "
+            '`margin` to the policy (`of = "any rule"`, `margin = 0.02`), or leave the baseline out'
         )
     if run.store.judging_info(policy.judging) is None and policy.judging not in (DEFAULT, *run.store.judgings()):
         line = policy.lines.get("judging", 1)
@@ -65,6 +71,7 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
             for place, (one, rules) in enumerate(gate.named(each)):
                 check = gate.no_worse(one, rules, pair)
                 checks.append(check if place else replace(check, words=f"{check.words}{apart}"))
+    if baseline is not None:
         checks += gate.least_found(baseline)
     return list(_told_apart([*checks, *(graph_check(graph, policy) for graph in policy.graphs)]))
 
@@ -177,6 +184,11 @@ class _Gate:
         policy = self.policy
         counts = found_in_both(baseline, self.run, (policy.judging, policy.judging))
         before = 0 if counts is None else int(counts["first"].sum())
+        if counts is None and "least_found" in policy.lines:
+            raise PolicyError(
+                f"{policy.path}, line {policy.compared}: least_found counts what is found with a score, and answers of "
+                f"kind {self.run.manifest.system.kind} have nothing to count; take it out"
+            )
         if counts is None or not before:
             return []
         now = int(counts["second"].sum())
@@ -185,10 +197,8 @@ class _Gate:
             f"The run finds {now:,} in the unchanged inputs of {count_of(counts.height, 'case')}, the baseline "
             f"{before:,}: {shown} of that; at least {least} must be."
         )
-        line = policy.lines.get("least_found", policy.no_worse[0].line)
-        name = "found, against the baseline"
-        share, allowed = now / before, policy.least_found
-        return [Check(name, share >= allowed, words, line, figure=share, allowed=allowed)]
+        name, share, allowed = "found, against the baseline", now / before, policy.least_found
+        return [Check(name, share >= allowed, words, policy.compared or 1, figure=share, allowed=allowed)]
 
     def _failed(self) -> Iterator[Check]:
         """The predictions that failed: statuses with a limit of their own, then all others."""
@@ -391,7 +401,9 @@ def named_rules(run: Run, policy: Policy, limit: Limit | NoWorse) -> list[tuple[
         return [(replace(limit, of=_rule_name(run, rule)), (rule,))]
     except (UnknownName, KeyError, ValueError):
         names = run.rules()["name"].to_list()
-        error = unknown("rule, family or suite of this run", of, [*groups, EACH_RULE, EACH_FAMILY, *names])
+        error = unknown(
+            "rule, family or suite of this run", of, dict.fromkeys([*groups, EACH_RULE, EACH_FAMILY, *names])
+        )
         raise PolicyError(f"{policy.path}, line {line_of(limit, 'of')}: {error}") from None
 
 

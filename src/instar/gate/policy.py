@@ -130,6 +130,11 @@ class Policy:
     graphs: tuple[Graph, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def compared(self) -> int | None:
+        """The line that compares with a baseline; None where none does."""
+        return self.lines.get("least_found", self.no_worse[0].line if self.no_worse else None)
+
 
 _Range = tuple[type | tuple[type, ...], float | None, float | None]
 _SHARE: _Range = ((int, float), 0.0, 1.0)

@@ -57,7 +57,13 @@ def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAU
         *_some_cases(run),
         "",
     ]
-    tail = ["# Against a baseline:", "# [[no_worse]]", '# of = "any rule"', "# margin = 0.02", ""]
+    tail = [
+        "# Against a baseline, without the # at the beginning of these lines:",
+        "# [[no_worse]]",
+        '# of = "any rule"',
+        "# margin = 0.02",
+        "",
+    ]
     return "\n".join([*head, *blocks, *tail])
 
 
