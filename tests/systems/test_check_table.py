@@ -177,6 +177,25 @@ def reread(scene: Scene, rng: np.random.Generator, change: Callable[[Points], Po
     return Forecast.from_array(made.futures, change(made.cells))
 
 
+def around(scene: Scene, rng: np.random.Generator, middle: Points) -> Forecast:
+    """Straight on, with a probability map of the place around somebody that lies around `middle`."""
+    x, y = (round(at) for at in scene.position)
+    cells = spread(scene, scene.classes, rng).cells
+    assert cells is not None
+    near = np.pad(cells, 60)[y : y + 120, x : x + 120]
+    return Forecast.from_array(ahead(scene, rng), near, box=(*(middle - 60), *(middle + 60)))
+
+
+def forked(scene: Scene, rng: np.random.Generator) -> Forecast:
+    """To the left or to the right, and a probability map of where these ways end: nobody walks between them."""
+    futures = ahead(scene, rng)
+    across = (futures - scene.position)[..., ::-1] * (1, -1)
+    futures = futures + np.where(np.arange(20)[:, None, None] % 2, 1, -1) * across
+    rows, columns = np.mgrid[: scene.classes.shape[0], : scene.classes.shape[1]] + 0.5
+    near = np.sum([np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / 72) for x, y in futures[:, -1]], axis=0)
+    return Forecast.from_array(futures, near + 1e-12)
+
+
 def free() -> np.random.Generator:
     return np.random.default_rng(1)
 
@@ -315,8 +334,17 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
     "cells of the answer from the right": (
         lambda: walker(lambda s, rng: reread(s, rng, np.fliplr)), SCENES, "probability", "in a mirror",
     ),
+    "cells of the answer turned by half": (
+        lambda: walker(lambda s, rng: reread(s, rng, lambda at: np.rot90(at, 2))), SCENES, "probability", "by half",
+    ),
+    "cells of the answer turned by a quarter": (
+        lambda: walker(lambda s, rng: reread(s, rng, np.rot90)), SCENES, "probability", "by a quarter to the right",
+    ),
+    "a box around the person, given without the person": (
+        lambda: walker(lambda s, rng: around(s, rng, np.zeros(2))), SCENES, "probability", "the box that is given",
+    ),
     "the same probability everywhere": (
-        lambda: walker(lambda s, rng: reread(s, rng, np.ones_like)), SCENES, "probability", "the same everywhere",
+        lambda: walker(lambda s, rng: reread(s, rng, np.ones_like)), SCENES, "probability", "it hardly says where",
     ),
     "displacements": (lambda: walker(lambda s, rng: ahead(s, rng) - s.past[-1]), SCENES, "coordinates", "Add the last"),
     "futures as (y, x)": (lambda: walker(lambda s, rng: ahead(s, rng)[..., ::-1]), SCENES, "coordinates", "(y, x)"),
@@ -374,6 +402,11 @@ def test_it_is_said(name: str) -> None:
         assert findings["aspect"].message.startswith("what was found ends at the frame"), "a box of 0.99 was found"
     if name == "ground everywhere":
         assert findings["map"].state == "skipped", "one class alone may lie anywhere"
+
+
+def test_a_probability_map_of_ways_that_part_is_right() -> None:
+    findings = {one.name: one for one in check_system(walker(forked), SCENES)[0]}
+    assert findings["probability"].state == "ok"
 
 
 def test_a_probability_map_is_not_blamed_for_futures_that_are_exchanged() -> None:
@@ -489,6 +522,7 @@ FLAWLESS: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]]]] = {
         lambda: labelled(lambda i: dict.fromkeys([*sorted(tagged(i)), f"brightness {i.mean():.1f}"], 1.0)), STREETS,
     ),
     "a probability map that sees walls": (lambda: walker(lambda s, rng: spread(s, s.classes, rng)), SCENES),
+    "a probability map around the person": (lambda: walker(lambda s, rng: around(s, rng, s.position)), SCENES),
     "a coarse probability map": (lambda: walker(lambda s, rng: reread(s, rng, lambda at: at[2::5, 2::5])), SCENES),
     "a walker who sees walls": (lambda: walker(lambda s, rng: stopped(s, s.classes, rng)), SCENES),
     "one walker without chance": (

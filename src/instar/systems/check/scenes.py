@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial import KDTree
 
+from instar.outputs import Output
 from instar.outputs.forecast import Forecast
 from instar.outputs.heat import HeatMap
 from instar.scene import Scene
@@ -234,48 +236,68 @@ def _heat_moved(free: Sequence[Forecast], walled: Mapping[str, Sequence[Forecast
     return _Moved(moved, far.pop(""), far, chance, LITTLE, pixels=False, nothing=neither)
 
 
+_READINGS: Mapping[str, Callable[[Floats], Floats]] = {
+    "": lambda cells: cells,
+    "with rows for columns": np.transpose,
+    "upside down": np.flipud,
+    "in a mirror": np.fliplr,
+    "turned by half": lambda cells: cells[::-1, ::-1],
+    "turned by a quarter to the right": lambda cells: np.rot90(cells, -1),
+    "turned by a quarter to the left": np.rot90,
+    "with rows for columns and turned by half": lambda cells: cells.T[::-1, ::-1],
+}
+EVEN = 48
+"""So many points across and down stand for a map that is the same everywhere."""
+
+
 def map_place(examined: Examination) -> tuple[State, str]:
     """Whether the probability map lies where the futures go, or would if its cells were read in another way."""
     examined.need_answers()
     if examined.astray:
         raise Skip("the futures themselves lie elsewhere")
-    readings: dict[str, Callable[[Floats], Floats]] = {
-        "": lambda cells: cells,
-        "with rows for columns": lambda cells: cells.T,
-        "upside down": lambda cells: cells[::-1],
-        "in a mirror": lambda cells: cells[:, ::-1],
-    }
-    far, anywhere = dict.fromkeys(readings, 0.0), 0.0
-    for scene in (scene for _, scene in SCENES):
-        forecast = _forecasts(examined, scene)[0]
-        if forecast.heat is None:
-            raise Skip("there is no probability map")
-        path = np.concatenate([scene.position[None], forecast.futures.astype(np.float64).mean(0)])
-        box = forecast.heat.warp.boxes([0, 0, *forecast.heat.size])
-        for words, read in readings.items():
-            cells = read(forecast.heat.cells)
-            apart = _from_path(path, cells.shape, box)
-            far[words] += float((cells * apart).sum()) / len(SCENES)
-        anywhere += float(_from_path(path, forecast.heat.cells.shape, box).mean()) / len(SCENES)
-    own = far.pop("")
-    best = min(far, key=lambda words: far[words])
-    away = f"the probability map lies {own:.0f} px from the futures in the mean"
-    if own > 2 * far[best]:
+    answered: list[tuple[Scene, Output | Exception]] = [
+        (scene, answer) for _, scene, answer in examined.answered if isinstance(scene, Scene)
+    ]
+    made = [scene for _, scene in SCENES if all(scene is not other for other, _ in answered)]
+    answered += [(scene, examined.one(scene)) for scene in made]
+    far: dict[str, list[float]] = {words: [] for words in _READINGS}
+    even = []
+    for scene, answer in answered:
+        if isinstance(answer, Forecast) and answer.heat is not None:
+            futures = KDTree(np.concatenate([scene.position[None], answer.futures.reshape(-1, 2)]))
+            box = answer.heat.warp.boxes([0, 0, *answer.heat.size])
+            even.append(_away(futures, np.ones((EVEN, EVEN)), np.array([0, 0, *scene.size])))
+            for words, read in _READINGS.items():
+                far[words].append(_away(futures, read(answer.heat.cells), box))
+    if not even:
+        raise Skip("there is no probability map")
+    shares = {words: float(np.mean(np.divide(some, even))) for words, some in far.items()}
+    own = shares.pop("")
+    best = min(shares, key=lambda words: shares[words])
+    away = f"the probability map lies {np.mean(far['']):.0f} px from the futures in the mean"
+    if own > max(4 * shares[best], FAR_SHARE / 3):
         return "problem", (
-            f"{away}; read {best} it is {far[best]:.0f} px. A probability map is (height, width): row y, column x, "
-            "from the upper left corner"
+            f"{away}; read {best} it is {np.mean(far[best]):.0f} px. A probability map is (height, width): row y, "
+            "column x, from the upper left corner"
         )
-    if own > 0.9 * anywhere:
-        return "warning", (
-            f"{away}, hardly nearer than one that is the same everywhere ({anywhere:.0f} px): it does not say where "
-            "somebody goes, or its cells do not cover the whole map: then give their box"
+    if own > FAR_SHARE:
+        return "warning" if own > 0.9 else "unsure", (
+            f"{away}, and one that is the same everywhere {np.mean(even):.0f} px: it hardly says where somebody "
+            "goes, or its cells lie elsewhere. They cover the whole map, or the box that is given (x0, y0, x1, y1)"
         )
-    return "ok", away
+    return "ok", f"{away}, one that is the same everywhere {np.mean(even):.0f} px"
 
 
-def _from_path(path: Floats, shape: tuple[int, ...], box: Floats) -> Floats:
-    """How far each cell (h, w) of a box is from the nearest position of a path."""
+FAR_SHARE = 0.4
+"""From this share of the distance of an even map on, a map may lie elsewhere; those of predictors that are right are
+at a quarter at most. Another reading that fits much better tells earlier."""
+
+
+def _away(futures: KDTree, cells: Floats, box: Floats) -> float:
+    """How far the cells (h, w) of a box are from the nearest position of a future, in the mean by their weights."""
+    rows, columns = np.nonzero(cells)
+    weights = cells[rows, columns]
     x0, y0, x1, y1 = box
-    rows, columns = np.mgrid[: shape[0], : shape[1]] + 0.5
-    at = np.stack([x0 + columns / shape[1] * (x1 - x0), y0 + rows / shape[0] * (y1 - y0)], -1)
-    return np.asarray(np.min([np.linalg.norm(at - position, axis=-1) for position in path], axis=0))
+    x = x0 + (columns + 0.5) / cells.shape[1] * (x1 - x0)
+    y = y0 + (rows + 0.5) / cells.shape[0] * (y1 - y0)
+    return float(np.average(futures.query(np.stack([x, y], -1))[0], weights=weights))
