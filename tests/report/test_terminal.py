@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import re
+from collections import Counter
 from types import SimpleNamespace
 from typing import cast
 
@@ -89,13 +91,17 @@ def test_a_table_too_wide_for_a_terminal_goes_on_below_its_first_column(width: i
     assert (parts == 1) == (width == 200)
 
 
-def test_what_goes_on_below_has_all_columns_that_tell_the_rows_apart() -> None:
+@pytest.mark.parametrize("again", ["", "A"], ids=["left empty", "repeated"])
+def test_what_goes_on_below_has_all_columns_that_tell_the_rows_apart(again: str) -> None:
     rows = [[way, case, *[f"{way[0]}{case} {number:08}" for number in range(9)]] for way in "AB" for case in "12"]
+    rows[1][0] = again
     console = PlainConsole(file=io.StringIO(), width=60, force_terminal=True, color_system=None)
     show_tables(console, [Table("caption", ["way", "case", *"abcdefghi"], rows)])
-    lines = [line.split() for line in text_of(console).splitlines() if line[:1] in "AB" and line[1:2] == " "]
-    assert len(lines) == 4 * 3
-    assert all(figure == f"{way}{case}" for way, case, *figures in lines for figure in figures[::2])
+    lines = [re.match(r"(.*?) +([AB][12]) 0000", line) for line in text_of(console).splitlines()]
+    named = Counter((line[1].split()[-1], line[2], len(line[1].split())) for line in lines if line)
+    assert named == {
+        (figure[1], figure, 1 if figure == "A2" and not again else 2): 3 for figure in ("A1", "A2", "B1", "B2")
+    }
 
 
 def test_a_table_of_one_column_of_numbers_is_never_cut() -> None:

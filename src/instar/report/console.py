@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from rich.cells import cell_len
@@ -124,7 +125,8 @@ def _parts(console: Console, table: Table) -> list[Table]:
 
 def _naming(columns: Sequence[Column]) -> Sequence[Column]:
     """The first columns of a table, as many as tell its rows apart; one where all together do not."""
-    cells = [list(map(str, column._cells)) for column in columns]
+    # an empty cell goes on with the one above it
+    cells = [list(accumulate(map(str, column._cells), lambda above, cell: cell or above)) for column in columns]
     rows = len(cells[0])
     for count in range(1, len(columns)):
         if len(set(zip(*cells[:count], strict=True))) == rows:
