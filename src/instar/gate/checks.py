@@ -401,9 +401,7 @@ def named_rules(run: Run, policy: Policy, limit: Limit | NoWorse) -> list[tuple[
         return [(replace(limit, of=_rule_name(run, rule)), (rule,))]
     except (UnknownName, KeyError, ValueError):
         names = run.rules()["name"].to_list()
-        error = unknown(
-            "rule, family or suite of this run", of, dict.fromkeys([*groups, EACH_RULE, EACH_FAMILY, *names])
-        )
+        error = unknown("rule, family or suite of this run", of, [*groups, EACH_RULE, EACH_FAMILY, *names])
         raise PolicyError(f"{policy.path}, line {line_of(limit, 'of')}: {error}") from None
 
 

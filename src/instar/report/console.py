@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any
 
 from rich.cells import cell_len
@@ -125,13 +124,19 @@ def _parts(console: Console, table: Table) -> list[Table]:
 
 def _naming(columns: Sequence[Column]) -> Sequence[Column]:
     """The first columns of a table, as many as tell its rows apart; one where all together do not."""
-    # an empty cell goes on with the one above it
-    cells = [list(accumulate(map(str, column._cells), lambda above, cell: cell or above)) for column in columns]
-    rows = len(cells[0])
+    cells = [_filled(map(str, column._cells)) for column in columns]
     for count in range(1, len(columns)):
-        if len(set(zip(*cells[:count], strict=True))) == rows:
+        if len(set(zip(*cells[:count], strict=True))) == len(cells[0]):
             return columns[:count]
     return columns[:1]
+
+
+def _filled(cells: Iterable[str]) -> list[str]:
+    """The cells of a column; an empty one goes on with the one above it."""
+    filled = [""]
+    for cell in cells:
+        filled.append(cell or filled[-1])
+    return filled[1:]
 
 
 def _with_columns(table: Table, columns: Sequence[Column]) -> Table:
