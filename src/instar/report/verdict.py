@@ -24,7 +24,7 @@ from instar.engine import DEFAULT
 from instar.report.cells import cell_html
 from instar.report.compared import (
     FEW,
-    compared_severities,
+    against_first,
     found_words,
     own_notes,
     run_names,
@@ -151,10 +151,10 @@ def verdict(
 
 
 def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judging: str = DEFAULT) -> list[str]:
-    """What a page says first of runs beside each other: the verdict on two; of more, whose severities are lower on the
-    cases that all have. Nothing of searches. What is to know of a single run is said with its rates."""
+    """What a page says first of runs beside each other: the verdict on two; of more, how each stands against the first.
+    Nothing of searches. What is to know of a single run is said with its rates."""
     if len(runs) != 2 or any(search_words(run.manifest) for run in runs):
-        return compared_severities(runs, judging) if len(runs) > 1 else []
+        return against_first(runs, judging) if len(runs) > 1 else []
     first, second = runs
     names = run_names(runs)
     try:

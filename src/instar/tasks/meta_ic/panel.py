@@ -78,11 +78,7 @@ def _side_by_side(runs: Sequence[Run], judging: str) -> TaskTables | None:
         ["change", "system", "follow-ups", *counts[1:], "share", *kinds],
         rows,
     )
-    notes = [
-        f"{name}: {note.words}"
-        for name, run in called.items()
-        for note in _remarks(run, judging)
-    ]
+    notes = [f"{name}: {note.words}" for name, run in called.items() for note in _remarks(run, judging)]
     return TaskTables([table], {"captions": numbers}, after=notes)
 
 
