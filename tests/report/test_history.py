@@ -111,7 +111,7 @@ def test_a_version_that_finds_less_is_no_better_and_the_next_no_worse_for_it(
 
 
 def test_how_many_cases_the_share_is_of_stands_beside_it(photos: Path, tmp_path: Path) -> None:
-    """A run that is asked until its rates are known asks some cases under some rules alone."""
+    """Not every case of a run is judged: where nothing is found, or where it is known enough without."""
     run = instar.run("tests.toys:shy", RULES, photos, out=tmp_path / "shy", workers=0)
     judged = run.any_rule()["judged"]
     assert 0 < judged < CASES

@@ -96,7 +96,7 @@ def _ticks(names: Sequence[str]) -> list[str]:
     return list(names) if short else [str(number) for number in range(1, len(names) + 1)]
 
 
-def _spec(families: Sequence[str], names: Sequence[str], found: Collection[str]) -> Spec:
+def _spec(families: Sequence[str], names: Sequence[str], occurring: Collection[str]) -> Spec:
     x: Spec = {
         "field": "run",
         "type": "ordinal",
@@ -105,13 +105,13 @@ def _spec(families: Sequence[str], names: Sequence[str], found: Collection[str])
         "axis": {"title": None, "labelAngle": 0, "labelOverlap": "greedy", "grid": False},
     }
     y: Spec = {"field": "rate", "type": "quantitative", "axis": {**PERCENT_AXIS, "title": None, "tickCount": 4}}
-    changes = [change for change in _DRAWN if change in (WORSE, BETTER, UNSURE) or change in found]
+    changes = [change for change in _DRAWN if change in (WORSE, BETTER, UNSURE) or change in occurring]
     shapes, colours = zip(*(_DRAWN[change] for change in changes), strict=True)
     colour: Spec = {
         "field": "change",
         "type": "nominal",
         "scale": {"domain": changes, "range": colours},
-        "legend": {"title": "against the run before", "orient": "top", "direction": "horizontal"},
+        "legend": {"title": "against the run before", "orient": "top", "direction": "horizontal", "columns": 3},
     }
     shape: Spec = {"field": "change", "type": "nominal", "scale": {"domain": changes, "range": shapes}}
     layers: list[Spec] = [
