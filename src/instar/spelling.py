@@ -203,7 +203,7 @@ def nearest(name: str, known: Iterable[str], spelled: Callable[[str], str] = str
 
 def unknown(what: str, name: str, known: Iterable[str], *, see: str = "") -> KeyError:
     """The error for a name that does not exist: what was given, what is near, what there is."""
-    names = sorted(known)
+    names = sorted(set(known))
     hint = nearest(name, names)
     there = f" There are: {', '.join(names)}." if len(names) <= 25 else ""
     see = f" {see}" if see else ""

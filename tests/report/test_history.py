@@ -7,14 +7,17 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import instar
-from instar.report.history import BETTER, WORSE, History, history
+from instar import Detections
+from instar.report.history import History, history
 from instar.report.history_page import history_page
+from instar.report.verdict import BETTER, FEWER, MORE, WORSE
 from instar.report.words import SPACE
 from tests.cli.conftest import typed
-from tests.toys import write_scenes
+from tests.toys import rectangles, write_scenes
 
 CASES = 16
 RIGHT, FORGETFUL = "tests.toys:rectangles", "tests.engine.zones:forgetful"
@@ -66,6 +69,62 @@ def test_a_version_says_of_the_one_before_what_compare_says(versions: list[Path]
     assert [(row["group"], row["p_corrected"], row["difference"]) for row in said["families"]] == [
         (row["group"], row["p_corrected"], row["difference"]) for row in step.families.to_dicts()
     ]
+
+
+def weak(pixels: np.ndarray) -> Detections:
+    """Finds what the others find, and is hardly ever sure of it."""
+    boxes = rectangles(pixels)
+    sure = int(pixels.sum()) % 7 < 2
+    return Detections.from_xyxy(boxes.boxes, boxes.labels, (1.0 if sure else 0.15) * boxes.scores)
+
+
+def largest(pixels: np.ndarray) -> Detections:
+    """One box of each image: fewer can break a rule."""
+    boxes = rectangles(pixels)
+    kept = int(np.argmax(np.prod(boxes.boxes[:, 2:] - boxes.boxes[:, :2], 1)))
+    return Detections.from_xyxy(boxes.boxes[[kept]], [boxes.labels[kept]], boxes.scores[[kept]])
+
+
+def test_a_version_that_finds_less_is_no_better_and_the_next_no_worse_for_it(
+    versions: list[Path], photos: Path, tmp_path: Path
+) -> None:
+    few = instar.run(largest, RULES, photos, out=tmp_path / "few", workers=0, name="few")
+    again = shutil.copytree(versions[2], tmp_path / "again")
+    run = instar.open_run(again)
+    run.store.write_manifest(replace(run.manifest, name="again"))
+    folders = [versions[2], few.folder, again]
+    one = history(folders, as_given=True)
+    assert [version.change("mirror") for version in one.versions] == ["", FEWER, MORE]
+    less = f"few finds {CASES} in the unchanged inputs of {CASES} cases, "
+    shown = typed("history", *folders, "--as-given", "--out", tmp_path / "history.html", COLUMNS="80")
+    (said,) = json.loads(typed("compare", *folders[:2], "--json").stdout)
+    for sentence in said["words"]:
+        assert f"2: {sentence}".replace(SPACE, " ") in shown.words
+    assert f"2: {less}" in shown.words
+    line = next(line for line in shown.stdout.splitlines() if line.startswith("mirror"))
+    assert "▽" in line and "△" in line and "▲" not in line and "▼" not in line
+    page = (tmp_path / "history.html").read_text("utf-8")
+    assert less in page.replace(SPACE, " ")
+    assert '"number fewer"' in page and "number better" not in page and "number worse" not in page
+    said_by_json = json.loads(typed("history", *folders, "--as-given", "--json").stdout)
+    assert [run["families"][0]["change"] for run in said_by_json["runs"]] == ["", "fewer", "more"]
+
+
+def test_how_many_cases_the_share_is_of_stands_beside_it(photos: Path, tmp_path: Path) -> None:
+    """Not every case of a run is judged: where nothing is found, or where it is known enough without."""
+    run = instar.run("tests.toys:shy", RULES, photos, out=tmp_path / "shy", workers=0)
+    judged = run.any_rule()["judged"]
+    assert 0 < judged < CASES
+    shown = typed("history", run.folder, "--out", tmp_path / "history.html", COLUMNS="120")
+    line = next(line for line in shown.stdout.splitlines() if line.startswith("1 "))
+    assert f" {CASES} {judged} " in " ".join(line.split())
+    assert f'data-head="judged">{judged}</td>' in (tmp_path / "history.html").read_text("utf-8")
+
+
+def test_advice_beside_a_version_is_spelled_as_code(photos: Path, tmp_path: Path) -> None:
+    run = instar.run(weak, RULES, photos, out=tmp_path / "weak", workers=0)
+    page = history_page(history([run.folder]))
+    assert "<code>--set confidence=" in page and "`" not in page
 
 
 def test_pairs_are_counted_as_by_every_other_command_without_identity(photos: Path, tmp_path: Path) -> None:

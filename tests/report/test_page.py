@@ -137,6 +137,19 @@ def test_the_headline_changes_with_the_threshold(poses: instar.Run, html: str) -
         assert step and expected in step[1]
 
 
+def test_advice_in_a_headline_is_spelled_as_code(pictures: Path, tmp_path: Path) -> None:
+    """A headline stands above the slider, and beside the rates of each of several runs."""
+
+    def weak(pixels: np.ndarray) -> instar.Detections:
+        found = rectangles(pixels)
+        return instar.Detections.from_xyxy(found.boxes, found.labels, 0.15 * found.scores)
+
+    runs = [run(system, ("mirror(h)",), pictures, tmp_path / system.__name__) for system in (weak, rectangles)]
+    for shown in (runs[:1], runs):
+        lead = re.search(r'<div class="card lead".*?</section>', page(make_report(shown, images=0)), re.S)
+        assert lead and "<code>--set confidence=" in lead[0] and "`" not in lead[0]
+
+
 def test_a_threshold_given_joins_the_grid(poses: instar.Run) -> None:
     section = make_report([poses], threshold=0.15, images=0).runs[0].parts[0].section
     assert section.grid[section.start] == 0.15

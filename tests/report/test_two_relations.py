@@ -74,6 +74,25 @@ def test_a_third_run_changes_no_p_of_the_first_two(runs: list[instar.Run]) -> No
     assert [row["p_corrected"] for row in beside] == pytest.approx([alone[row["rule"]] for row in beside])
 
 
+def test_of_three_runs_each_that_surely_finds_less_than_the_first_is_named(
+    runs: list[instar.Run], tmp_path: Path
+) -> None:
+    """What is not found breaks no rule, and its lower severities would look like merit."""
+
+    def largest(pixels: np.ndarray) -> Detections:
+        boxes = rectangles(pixels)
+        kept = int(np.argmax(np.prod(boxes.boxes[:, 2:] - boxes.boxes[:, :2], 1)))
+        return Detections.from_xyxy(boxes.boxes[[kept]], [boxes.labels[kept]], boxes.scores[[kept]])
+
+    photos = write_scenes(tmp_path / "photos", 8)
+    third = instar.run(largest, SUITE, photos, out=tmp_path / "largest", workers=0, name="largest")
+    less = "largest finds 8 in the unchanged inputs of 8 cases, "
+    for several, count in (([*runs, third], 1), ([third, *runs], 2)):
+        said = [words for words in make_report(several, images=0).words if words.startswith(less)]
+        assert len(said) == count and all("fewer violations alone say little" in words for words in said)
+    assert not any("unchanged inputs" in words for words in make_report([runs[0], *runs], images=0).words)
+
+
 def test_runs_that_judged_different_cases_say_whose_cases_the_first_figures_count(tmp_path: Path) -> None:
     photos = write_scenes(tmp_path / "photos", 8)
     systems = good, half_blind

@@ -10,9 +10,10 @@ import pytest
 from markupsafe import Markup
 from rich.console import Console
 
+from instar.analysis.comparison import LEVEL
 from instar.relations import relations
 from instar.report.terminal import show_slices
-from instar.report.words import kinds_text, landmark_words, percent, severity_text, threshold_text
+from instar.report.words import kinds_text, landmark_words, p_text, p_words, percent, severity_text, threshold_text
 from instar.viewer.app import _ENVIRONMENT
 
 
@@ -85,3 +86,9 @@ def test_every_count_of_a_kind_reads_as_english() -> None:
 def test_landmarks_are_read_without_underscores() -> None:
     assert landmark_words("left_hand") == "left hand"
     assert landmark_words("right_hand.index_finger_tip") == "index finger tip (right hand)"
+
+
+@pytest.mark.parametrize("p", [0.0495, 0.05, math.nextafter(0.05, 1), 0.0502, 0.0549, 0.055])
+def test_a_p_reads_as_sure_where_it_is_alone(p: float) -> None:
+    for text in (p_text(p), p_words(p).removeprefix("p = ")):
+        assert (float(text) <= LEVEL) == (p <= LEVEL)

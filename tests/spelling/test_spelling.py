@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import instar
-from instar.spelling import Call, Parameter, bind, parse_call, spell, spell_value
+from instar.spelling import Call, Parameter, bind, parse_call, spell, spell_value, unknown
 from instar.transforms import transformation
 
 names = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True)
@@ -127,3 +127,9 @@ def test_a_parameter_refuses_a_number_that_no_float_holds() -> None:
 def test_a_path_without_quotes_is_told_so(text: str) -> None:
     with pytest.raises(ValueError, match=r'a path stands in double quotes: name\("folder/file"\)'):
         parse_call(text)
+
+
+def test_a_name_that_two_things_have_is_named_once() -> None:
+    assert str(unknown("rule or suite", "x", ["mirror(h)", "gamma(2)", "mirror(h)"])).endswith(
+        "There are: gamma(2), mirror(h)."
+    )

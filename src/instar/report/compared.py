@@ -171,18 +171,20 @@ def _signs_words(row: Row, word: str, spelled: Mapping[str, str]) -> str:
     )
 
 
-def compared_severities(runs: Sequence[Run], judging: str = DEFAULT) -> list[str]:
-    """The same of several runs, each against the first, on the rules and cases that all have."""
+def against_first(runs: Sequence[Run], judging: str = DEFAULT) -> list[str]:
+    """Of each of several runs whether its severities are surely higher or lower than those of the first, on the rules
+    and cases that all have, and which of the two surely finds less."""
     if any(run.searched for run in runs):
         return []
     names, cases = run_names(runs), common_cases(runs, judging)
     rules = [rule for rule in runs[0].changing_rules() if all(rule in run.changing_rules() for run in runs)]
     first, *others = (aligned(run.severities(judging), rules, cases) for run in runs)
     spelled = dict(runs[0].rules().select("rule", "name").iter_rows())
-    words = (
-        severities_words(severity_signs(first, other), (names[0], name), spelled)
-        for name, other in zip(names[1:], others, strict=True)
-    )
+    words = []
+    for name, run, other in zip(names[1:], runs[1:], others, strict=True):
+        pair = names[0], name
+        words.append(severities_words(severity_signs(first, other), pair, spelled))
+        words.append(found_words(runs[0], run, pair, (judging, judging))[1])
     return list(filter(None, words))
 
 

@@ -18,15 +18,16 @@ from instar.engine import DEFAULT
 from instar.report.compared import own_notes, run_names
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
-from instar.report.verdict import verdict
+from instar.report.verdict import BETTER, FEWER, MORE, WORSE, Verdict, verdict
 from instar.report.words import clipped, count_of, interval, listed, of_total, percent
 from instar.store import Row, moved_from
 
-WORSE, BETTER = "worse", "better"
-SIGNS = {WORSE: "▲", BETTER: "▼", "": ""}
+SIGNS = {WORSE: "▲", BETTER: "▼", MORE: "△", FEWER: "▽", "": ""}
 STEPS = (
     f"{SIGNS[WORSE]} marks what is surely worse than in the run before, {SIGNS[BETTER]} what is surely better: "
-    "compared pair by pair on the cases that both have, corrected for the number of families (Holm)."
+    "compared pair by pair on the cases that both have, corrected for the number of families (Holm). "
+    f"{SIGNS[MORE]} and {SIGNS[FEWER]} mark what surely more or fewer cases violate, where fewer say little: that run "
+    "surely finds less, finds nothing or has one answer to everything."
 )
 UNUSABLE = (ValueError, KeyError, TypeError, OSError, RuntimeError, pl.exceptions.PolarsError)
 """What a folder that cannot be used raises: the others are shown all the same."""
@@ -34,10 +35,15 @@ UNUSABLE = (ValueError, KeyError, TypeError, OSError, RuntimeError, pl.exception
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A run against the one before it: sentences, and the difference of each family that both asked."""
+    """A run against the one before it: the verdict, and the difference of each family that both asked."""
 
-    words: tuple[str, ...]
+    verdict: Verdict
     families: pl.DataFrame
+
+    @property
+    def words(self) -> list[str]:
+        """What `instar compare` says of the two; of one alone, notes say it."""
+        return self.verdict.of_both
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,11 +64,11 @@ class Version:
         return rows[0] if rows and rows[0]["cases"] else None
 
     def change(self, family: str) -> str:
-        """Whether the family is surely worse or better than in the run before; empty where neither is sure."""
+        """What the family surely is against the run before, as `change_of` says it; empty where nothing is sure."""
         row = self.difference(family)
-        if row is None or row["p_corrected"] > LEVEL:
+        if self.step is None or row is None or row["p_corrected"] > LEVEL:
             return ""
-        return WORSE if row["difference"] > 0 else BETTER
+        return self.step.verdict.change(row["difference"])
 
     def rate(self, family: str) -> Row | None:
         """The row of a family; None where the run did not ask it, or nothing of it was judged."""
@@ -90,7 +96,7 @@ class History:
                     "name": one.name,
                     "system": one.run.manifest.system.name,
                     "created": one.run.manifest.created,
-                    "words": [] if one.step is None else list(one.step.words),
+                    "words": [] if one.step is None else one.step.words,
                     "notes": list(one.notes),
                     "families": [
                         {**row, "change": one.change(row["group"]), **_compared(one, row["group"])}
@@ -205,14 +211,11 @@ def _step(
         alone = {group: rules for group, rules in whole.items() if group != ANY}
         each = pl.concat([differences(pair, alone), differences(pair, {ANY: families[ANY]})])
         names, judgings = (earlier.name, name), (judging, judging)
-        step = verdict(earlier.run, run, names, judgings=judgings, threshold=threshold)
+        against = verdict(earlier.run, run, names, judgings=judgings, threshold=threshold)
         shared = (
             "" if earlier is before[-1] else f"It is compared with {earlier.name}, the latest before it that can be."
         )
-        return Step(tuple(step.of_both), each), [
-            *notes,
-            *filter(None, [shared, _other_system(earlier, run), *step.warnings]),
-        ]
+        return Step(against, each), [*notes, *filter(None, [shared, _other_system(earlier, run), *against.warnings])]
     return None, notes
 
 
@@ -250,7 +253,7 @@ def _family_notes(runs: Sequence[Run], families: Mapping[str, Sequence[str]]) ->
 def show_history(console: Console, one: History, *, every: bool = False) -> None:
     """The runs, what each changed, and the rates of families; of many runs the last, unless all are asked for."""
     show_title(console, "runs", f"in their order; {one.limits}")
-    table = headed_table(("", "run", "made", "cases", "any rule", "95 % int."), words=["run"])
+    table = headed_table(("", "run", "made", "cases", "judged", "any rule", "95 % int."), words=["run"])
     for version in one.versions:
         row = version.rate(ANY)
         table.add_row(
@@ -258,14 +261,18 @@ def show_history(console: Console, one: History, *, every: bool = False) -> None
             Text(clipped(version.name)),
             version.run.manifest.created[:10],
             str(version.run.cases().height),
-            *(("–", "–") if row is None else (_cell(version, ANY, ends=False), interval(row["low"], row["high"]))),
+            *(
+                ("0", "–", "–")
+                if row is None
+                else (str(row["judged"]), _cell(version, ANY, ends=False), interval(row["low"], row["high"]))
+            ),
         )
     console.print(table)
     if len(one.versions) == 1:
         show_sentence(console, "One run alone: there is nothing to compare it with.")
     for version in one.versions:
-        if version.step is not None:
-            show_sentence(console, f"{version.number}: {version.step.words[0]}")
+        for sentence in () if version.step is None else version.step.words:
+            show_sentence(console, f"{version.number}: {sentence}")
         for note in version.notes:
             show_sentence(console, f"{version.number}: {note}", "bold yellow")
     for note in one.notes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from instar import __version__
 from instar.analysis import ANY
 from instar.files import place_file
 from instar.report.chart import PAGE_FONT, PERCENT_AXIS, STATIC, Chart, Spec, config
-from instar.report.history import BETTER, STEPS, WORSE, History
+from instar.report.history import SIGNS, STEPS, History
 from instar.report.page import template
+from instar.report.verdict import BETTER, FEWER, MORE, WORSE
 from instar.report.words import interval, percent
 
 SHORT = 12
@@ -38,7 +39,7 @@ def history_page(one: History) -> str:
     content = {
         "history": one, "title": last if first == last else f"{first} to {last}", "chart": chart,
         "wide": Markup(_drawn(chart)), "narrow": Markup(_drawn(replace(chart, spec={**chart.spec, "columns": 1}))),
-        "styles": styles, "version": __version__, "steps": STEPS, "any_rule": ANY,
+        "styles": styles, "version": __version__, "steps": STEPS, "signs": SIGNS, "any_rule": ANY,
         "families": [name for name in one.families if name != ANY],
     }
     # fmt: on
@@ -69,7 +70,7 @@ def history_chart(one: History) -> Chart:
         "history",
         "Violation rate of each family, by run",
         "The share of the judged cases that violate any rule of the family, with its 95 % interval. " + STEPS,
-        _spec(families, names),
+        _spec(families, names, {row["change"] for row in rows}),
         {"history": table},
         lines * (_HEIGHT + 60),
     )
@@ -79,13 +80,23 @@ _NUMBERS = dict.fromkeys(("rate", "low", "high"), pl.Float64)
 _TEXTS = dict.fromkeys(("change", "says"), pl.String)
 
 
+_DRAWN = {
+    WORSE: ("triangle-up", "var(--orange)"),
+    BETTER: ("triangle-down", "var(--green)"),
+    MORE: ("triangle-up", "var(--ink)"),
+    FEWER: ("triangle-down", "var(--ink)"),
+    UNSURE: ("circle", "var(--faint)"),
+}
+"""The shape and the colour of each change, in the order of the legend."""
+
+
 def _ticks(names: Sequence[str]) -> list[str]:
     """What the axis calls runs: by their names where they are short and few, else by their numbers."""
     short = len(names) <= FEW and len(set(names)) == len(names) and max(map(len, names)) <= SHORT
     return list(names) if short else [str(number) for number in range(1, len(names) + 1)]
 
 
-def _spec(families: Sequence[str], names: Sequence[str]) -> Spec:
+def _spec(families: Sequence[str], names: Sequence[str], occurring: Collection[str]) -> Spec:
     x: Spec = {
         "field": "run",
         "type": "ordinal",
@@ -94,14 +105,14 @@ def _spec(families: Sequence[str], names: Sequence[str]) -> Spec:
         "axis": {"title": None, "labelAngle": 0, "labelOverlap": "greedy", "grid": False},
     }
     y: Spec = {"field": "rate", "type": "quantitative", "axis": {**PERCENT_AXIS, "title": None, "tickCount": 4}}
-    changes = [WORSE, BETTER, UNSURE]
+    changes = [change for change in _DRAWN if change in (WORSE, BETTER, UNSURE) or change in occurring]
+    shapes, colours = zip(*(_DRAWN[change] for change in changes), strict=True)
     colour: Spec = {
         "field": "change",
         "type": "nominal",
-        "scale": {"domain": changes, "range": ["var(--orange)", "var(--green)", "var(--faint)"]},
-        "legend": {"title": "against the run before", "orient": "top", "direction": "horizontal"},
+        "scale": {"domain": changes, "range": colours},
+        "legend": {"title": "against the run before", "orient": "top", "direction": "horizontal", "columns": 3},
     }
-    shapes = ["triangle-up", "triangle-down", "circle"]
     shape: Spec = {"field": "change", "type": "nominal", "scale": {"domain": changes, "range": shapes}}
     layers: list[Spec] = [
         {"mark": {"type": "line", "strokeWidth": 1.6, "color": "var(--line)"}, "encoding": {"x": x, "y": y}},

@@ -24,7 +24,7 @@ from instar.engine import DEFAULT
 from instar.report.cells import cell_html
 from instar.report.compared import (
     FEW,
-    compared_severities,
+    against_first,
     found_words,
     own_notes,
     run_names,
@@ -54,7 +54,8 @@ class Verdict:
 
     `words` are the sentences to read first, `warnings` what to know of the pairs and `notes` of the runs; `rules` and
     `families` have a row each, the surest difference first, and `targets` those of `target_differences` where they
-    were asked for.
+    were asked for. `no_merit` are the runs of which fewer violations make none better: they find nothing or less, or
+    have one answer to everything.
     """
 
     first: str
@@ -68,6 +69,11 @@ class Verdict:
     families: pl.DataFrame
     flips: pl.DataFrame
     targets: pl.DataFrame | None = None
+    no_merit: Collection[str] = ()
+
+    def change(self, difference: float) -> str:
+        """What a sure difference of the second run from the first makes of it."""
+        return change_of(difference, (self.first, self.second), self.no_merit)
 
     @property
     def of_both(self) -> list[str]:
@@ -122,6 +128,7 @@ def verdict(
     answers = {name: run.answers(judging) for name, run, judging, _ in runs}
     idle = [notes.pop(name) for name, own in answers.items() if own.silent or own.alike]
     less, less_words = found_words(first, second, names, judgings)
+    no_merit = names if idle else tuple(filter(None, (less,)))
     changed = flips(pair)
     changed = changed.with_columns(threshold=changed["rule"].replace_strict(pair.thresholds, return_dtype=pl.Float64))
     targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
@@ -132,7 +139,7 @@ def verdict(
                 None,
                 (
                     *idle,
-                    rules_words(rules, names, names if idle else [less]),
+                    rules_words(rules, names, no_merit),
                     "" if idle else severities_words(rules, names, spelled),
                     all_words(families.row(-1, named=True), names),
                     less_words,
@@ -147,14 +154,15 @@ def verdict(
         families,
         changed,
         targets,
+        no_merit,
     )
 
 
 def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judging: str = DEFAULT) -> list[str]:
-    """What a page says first of runs beside each other: the verdict on two; of more, whose severities are lower on the
-    cases that all have. Nothing of searches. What is to know of a single run is said with its rates."""
+    """What a page says first of runs beside each other: the verdict on two; of more, how each stands against the first.
+    Nothing of searches. What is to know of a single run is said with its rates."""
     if len(runs) != 2 or any(search_words(run.manifest) for run in runs):
-        return compared_severities(runs, judging) if len(runs) > 1 else []
+        return against_first(runs, judging) if len(runs) > 1 else []
     first, second = runs
     names = run_names(runs)
     try:
@@ -164,10 +172,21 @@ def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judgin
     return [*one.of_both, *one.warnings]
 
 
+WORSE, BETTER, MORE, FEWER = "worse", "better", "more", "fewer"
+"""What a run is that surely differs from another one: the latter two where the other, or it, has no merit."""
+
+
+def change_of(difference: float, names: tuple[str, str], no_merit: Collection[str]) -> str:
+    """What a sure difference of the second run from the first makes of it: worse or better, or where the one with
+    fewer violations has no merit for that, one with more or with fewer."""
+    if difference > 0:
+        return MORE if names[0] in no_merit else WORSE
+    return FEWER if names[1] in no_merit else BETTER
+
+
 def rules_words(rules: pl.DataFrame, names: tuple[str, str], no_merit: Collection[str] = ()) -> str:
     """Under which rules the second run is surely worse or better than the first; where there is none, how large the
-    largest difference is. `no_merit` are those of whom fewer violations make none better: they find nothing or less, or
-    have one answer to everything."""
+    largest difference is. `no_merit` are those of `Verdict`."""
     first, second = names
     judged = rules.filter(pl.col("cases") > 0)
     sure = judged.filter(pl.col("p_corrected") <= LEVEL)
@@ -182,11 +201,13 @@ def rules_words(rules: pl.DataFrame, names: tuple[str, str], no_merit: Collectio
             return f"{sentence} No pair is violated in one of them alone."
         return f"{sentence} The least unsure is {_difference_words(top)}."
     parts, verb = [], ""
-    for name, word, count, part in ((first, "worse", "more", worse), (second, "better", "fewer", better)):
+    for part in (worse, better):
         if part.height:
-            before, verb = verb, "surely violates " if name in no_merit else "is surely "
+            change = change_of(part["difference"][0], names, no_merit)
+            counted = change in (MORE, FEWER)
+            before, verb = verb, "surely violates " if counted else "is surely "
             parts.append(
-                f"{'' if before == verb else verb}{f'{count} cases' if name in no_merit else word} under "
+                f"{'' if before == verb else verb}{change}{' cases' if counted else ''} under "
                 f"{of_total(part.height, judged.height, 'rule')}, most surely under "
                 f"{_difference_words(part.row(0, named=True))}"
             )

@@ -10,6 +10,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from instar.analysis.comparison import LEVEL
+
 SPACE = "\u00a0"
 ONE_SIDED = "found in one of the two images, with no match in the other"
 """What a severity of ∞ means."""
@@ -128,18 +130,29 @@ def points_between(ends: Sequence[float]) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p value as people read it."""
-    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+    """A p value as people read it; one above the level has as many digits as tell that.
+
+    >>> [p_text(p) for p in (0.031, 0.0004, 0.0498, 0.0502, 0.050004, 0.05)]
+    ['0.031', '< 0.001', '0.05', '0.0502', '0.050004', '0.05']
+    """
+    if p < 0.001:
+        return "< 0.001"
+    texts = (f"{p:.{digits}g}" for digits in range(2, _EXACT_DIGITS + 1))
+    return next(text for text in texts if (float(text) <= LEVEL) == (p <= LEVEL))
+
+
+_EXACT_DIGITS = 17
+"""So many digits are those of one number alone."""
 
 
 def p_words(p: float) -> str:
     """A p value in a sentence; a small one by its order of magnitude.
 
-    >>> p_words(0.031), p_words(0.0004), p_words(3e-6), p_words(0.0)
-    ('p = 0.031', 'p < 0.001', 'p < 1e-5', 'p < 1e-9')
+    >>> p_words(0.0502), p_words(0.0004), p_words(3e-6), p_words(0.0)
+    ('p = 0.0502', 'p < 0.001', 'p < 1e-5', 'p < 1e-9')
     """
     if p >= 0.001:
-        return f"p = {p:.2g}"
+        return f"p = {p_text(p)}"
     order = min(9, int(-math.log10(p))) if p > 0 else 9
     return f"p < {'0.001' if order == 3 else f'1e-{order}'}"
 

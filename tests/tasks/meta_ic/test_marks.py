@@ -170,6 +170,19 @@ def test_captioners_stand_side_by_side_on_the_follow_ups_that_all_were_judged_on
     assert any("not English" in note for note in content.after)
 
 
+def test_captioners_without_a_judged_follow_up_are_named(tmp_path: Path) -> None:
+    runs = []
+    for name, caption in {"english": "a dog on a bench", "spanish": "un perro en un banco"}.items():
+        row = {"case": "a", "source_caption": caption, "caption": caption, "added": []}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+        log = tmp_path / f"{name}.jsonl"
+        runs.append(instar.import_outputs(log, out=tmp_path / name, follow_up=PASTE, suite=OBJECTS))
+    tables = PANELS["captions"].tables
+    assert tables is not None
+    with pytest.raises(ValueError, match=r"\. No follow-up of spanish was judged$"):
+        tables(runs, "default", 0.05)
+
+
 def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
     panel = PANELS["captions"]
     assert panel.tables is not None

@@ -11,7 +11,7 @@ from instar.engine import stored_judging
 from instar.report.compared import run_names
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.sentences import Finding
-from instar.report.words import rate_text
+from instar.report.words import listed, rate_text
 from instar.tasks.meta_ic.analysis import CAPTION_KINDS, UNCHANGED, caption_notes, caption_rules, caption_table
 from instar.tasks.meta_ic.captioners import caption_comparison
 from instar.tasks.meta_ic.comparison import PAPER_READERS
@@ -51,9 +51,14 @@ def _side_by_side(runs: Sequence[Run], judging: str) -> TaskTables | None:
     """Captioners by what changes did to their captions, by kind of error."""
     if any(caption_rules(run).is_empty() for run in runs):
         return None
-    numbers = caption_comparison(dict(zip(run_names(runs), runs, strict=True)), judging=judging)
+    called = dict(zip(run_names(runs), runs, strict=True))
+    numbers = caption_comparison(called, judging=judging)
     if numbers.is_empty():
-        raise ValueError("the runs have no follow-up in common that all of them judge: nothing can be put side by side")
+        idle = [name for name, run in called.items() if not caption_table(run, judging=judging)["pairs"].sum()]
+        raise ValueError(
+            "the runs have no follow-up in common that all of them judge: nothing can be put side by side"
+            + (f". No follow-up of {listed(idle, len(idle))} was judged" if idle else "")
+        )
     kinds = [kind for kind in CAPTION_KINDS if kind in _ALWAYS or numbers[kind].sum()]
     counts = ("pairs", "objects", "numbers", "either")
     rows = [
@@ -73,11 +78,7 @@ def _side_by_side(runs: Sequence[Run], judging: str) -> TaskTables | None:
         ["change", "system", "follow-ups", *counts[1:], "share", *kinds],
         rows,
     )
-    notes = [
-        f"{name}: {note.words}"
-        for name, run in zip(run_names(runs), runs, strict=True)
-        for note in _remarks(run, judging)
-    ]
+    notes = [f"{name}: {note.words}" for name, run in called.items() for note in _remarks(run, judging)]
     return TaskTables([table], {"captions": numbers}, after=notes)
 
 
