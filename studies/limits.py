@@ -21,7 +21,7 @@ import numpy.typing as npt
 from instar.analysis.limits import BROKEN, HELD, UNKNOWN, next_levels
 from instar.spelling import REQUIRED
 from instar.stats import survival
-from instar.suites.grid import Grid
+from instar.suites.grid import Grid, can_be_searched
 from instar.transforms import TransformationFamily, families
 
 Floats = npt.NDArray[np.float64]
@@ -107,9 +107,9 @@ def most_asked(levels: int) -> int:
 
 
 def searchable() -> Iterator[str]:
-    """Every family with a parameter to search, with a value for those that must be given."""
+    """Every family that can be searched, with a value for those that must be given."""
     for family in families().values():
-        if any(one.ordered and one.scale for one in family.parameters):
+        if can_be_searched(family):
             yield _spelled(family)
 
 

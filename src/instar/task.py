@@ -30,6 +30,9 @@ class Task:
     """`instar.TransformationFamily` objects."""
     relations: Mapping[str, str] = field(default_factory=dict)
     """`instar.Relation` objects."""
+    own_relations: Mapping[str, str] = field(default_factory=dict)
+    """No places: by transformation, the relation that its rules mean where they name none, as it is written. A
+    transformation after which another answer is right has one; all others mean the output's own equivariance."""
     suites: Mapping[str, str] = field(default_factory=dict)
     """`instar.Suite` objects, or functions without parameters that make them."""
     panels: Mapping[str, str] = field(default_factory=dict)

@@ -304,6 +304,7 @@ def test_inputs_in_which_nothing_is_found_are_not_judged(photos: Path, tmp_path:
     with pytest.warns(UserWarning, match="not one pair was judged"):
         search = instar.boundary(lambda pixels: nothing(), "gamma", photos, out=tmp_path / "run", workers=0)
     assert set(search.limits["status"]) == {"not judged"}
+    assert "6 pairs were not judged: nothing was found in either image." in boundary_sentences(search)
     assert search.run.predictions().height == 2 * CASES  # the source, and the same again
 
 

@@ -57,10 +57,12 @@ def test_relations_say_what_can_be_chosen_when_judging(typed: Type) -> None:
                 "suites met-pose, met-pose/sub, met-pose/quality",
             ],
         ),
+        ("class_change(road, tree)", ["suites none has it with => direction(avoid): trajtest, trajtest/map"]),
         (
             "obstacle(tree, 0.5, 0.5)",
-            ["suites none has it with => direction(avoid): forecasts, trajtest, trajtest/map"],
+            ["futures must go around it", "=> direction(avoid)", "suites forecasts, trajtest, trajtest/map"],
         ),
+        ("turn_past", ["must hold what the relation after => says; without one, follows"]),
         ("mirror(h)", ["with => wvc: forecasts, trajtest, trajtest/geometry"]),
         ("filtered(greyscale, skin)", ["zone is skin", "greyscale Rec. 601 luma", "suites none has it"]),
         ("presence", ["=> presence", "effect one of gone, kept, others", "object-relevance (28 rules)"]),

@@ -24,6 +24,14 @@ def test_a_rule_that_names_its_relation_keeps_it() -> None:
     assert named.for_output("poses") == named, "rules are equal by their ids"
 
 
+def test_a_rule_takes_the_relation_that_its_transformation_has() -> None:
+    assert instar.rule("turn_past").id == "turn_past => follows"
+    assert instar.rule("obstacle(size=0.5) | rotate90(1)").id == "obstacle(size=0.5) | rotate90(1) => direction(avoid)"
+    assert instar.rule("obstacle => wvc").id == "obstacle => wvc"
+    with pytest.raises(ValueError, match=r"obstacle means => direction\(avoid\) and turn_past means => follows: write"):
+        instar.rule("obstacle | turn_past")
+
+
 def test_a_kind_without_an_equivariance_of_its_own_must_name_its_relation() -> None:
     with pytest.raises(ValueError, match="write the rule as transformation => relation"):
         instar.rule("mirror(h)").for_output("zones")

@@ -7,7 +7,7 @@ import pytest
 from instar.image import Pixels
 from instar.registry import NotLoaded
 from instar.spelling import Parameter, Scale
-from instar.suites.grid import Grid, grids_of, suite_of
+from instar.suites.grid import Grid, can_be_searched, grids_of, suite_of
 from instar.transforms import TransformationFamily, families
 
 
@@ -58,7 +58,16 @@ def test_whole_numbers_stay_whole_and_come_once() -> None:
     assert (values[0], values[-1]) == (2, 99)
 
 
-@pytest.mark.parametrize("name", [name for name, one in families().items() if any(p.scale for p in one.parameters)])
+def test_families_that_mean_another_answer_are_not_offered() -> None:
+    with pytest.raises(ValueError, match="class_change cannot be searched") as refused:
+        Grid.of("class_change(road, tree)")
+    assert "obstacle" not in str(refused.value) and "turn_past" not in str(refused.value)
+    grid = Grid.of("obstacle => wvc", steps=4)
+    assert [level.rule.id for level in grid.rays[0].levels][-1] == "obstacle(size=2) => wvc"
+    assert grid.unchanged.id == "identity => wvc"
+
+
+@pytest.mark.parametrize("name", [name for name, one in families().items() if can_be_searched(one)])
 def test_every_scale_lies_inside_its_parameters_range(name: str) -> None:
     given = {"motion": "motion(direction=0)", "finger_discs": "finger_discs(index)"}.get(name, name)
     for ray in Grid.of(given).rays:
@@ -146,6 +155,11 @@ def test_families_of_others_are_searched_where_they_say_how(monkeypatch: pytest.
         ("brightness | gamma", r"has 2 parameters to search .*brightness\(add=0\)"),
         ("discs => correlation", "judged over many cases"),
         ("[gamma, blur]", "is a list of levels"),
+        ("obstacle", r'instar run SYSTEM "obstacle => direction\(avoid\)" DATASET'),
+        ("turn_past", "turn_past => follows has no limit to search: by follows answers must change with the input"),
+        ("turn_past | rotation", r"turn_past \| rotation => follows has no limit"),
+        ("rotation | obstacle(tree, 0.5, 0.5)", "has no limit to search"),
+        ("rotation => follows", "has no limit to search"),
     ],
 )
 def test_what_cannot_be_searched_is_said(family: str, words: str) -> None:

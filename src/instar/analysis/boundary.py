@@ -21,6 +21,7 @@ from instar.analysis.limits import (
     next_levels,
     states_of,
 )
+from instar.analysis.rates import UNJUDGED, unjudged_pairs
 from instar.analysis.run import Run
 from instar.engine import DEFAULT
 from instar.registry import later_object
@@ -133,8 +134,8 @@ def boundary_of(run: Run, *, threshold: float | None = None, judging: str = DEFA
     grids = searched_grids(run)
     if not grids and _searches(run):
         raise ValueError(
-            f"{run.folder} searched {', '.join(_searches(run))}: the family is not known here, or is code that a file "
-            "names and that was not loaded; open it with `trust` if it is yours"
+            f"{run.folder} searched {', '.join(_searches(run))}: the family is not known here, has no limits, or is "
+            "code that a file names and that was not loaded; open it with `trust` if it is yours"
         )
     if not grids:
         raise ValueError(
@@ -169,6 +170,16 @@ def boundary_of(run: Run, *, threshold: float | None = None, judging: str = DEFA
         states[:, judged].size,
         judging,
     )
+
+
+def unjudged_ways(boundary: Boundary) -> pl.DataFrame:
+    """Why pairs have no severity on the ways on which no case has a limit, those of the unchanged input among them."""
+    idle = set(boundary.median.filter(cases=0).select("family", "ray").iter_rows())
+    bounds = bound_rays(boundary.run.manifest.system.kind, boundary.grids)
+    ways = [bound for bound in bounds if (bound.family, bound.ray.name) in idle]
+    rules = list(dict.fromkeys(rule for bound in ways for rule in (bound.unchanged, *bound.rules)))
+    store = boundary.run.store
+    return unjudged_pairs(store.verdict_parts(boundary.judging, UNJUDGED) if store.state("predictions") else (), rules)
 
 
 def _limit(case: str, states: States, bound: Bound) -> Row:

@@ -107,7 +107,8 @@ class Relation:
     forgiven: str = ""
     """The measure that is true where the judging's options would forgive nearly any other answer."""
     responds: bool = False
-    """Over many cases: answers must change with the level; a level by itself is no rule that can be violated."""
+    """Answers must change with the input, so that there is nothing to judge where it did not change. Over many cases:
+    they must change with the level; a level by itself is no rule that can be violated."""
     marked: Callable[[Row, Row, Row, Row], MarkedPair] | None = None
     """Marks the words of two answers: of a stored source and a stored follow-up, with the judging's options and the
     verdict on the pair, of which the rule, the case and mostly the kind are known."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain as flatten
 
 from instar.registry import Lookup, known_object, loaded_object
-from instar.relations.registry import bound_relation, own_equivariance
+from instar.relations.registry import bound_relation, meant_relation, own_equivariance
 from instar.relations.relation import BoundRelation
 from instar.spelling import Call, Span, Value, bind, parse_chain, spell
 from instar.transforms import Transformation, chain, families
@@ -86,9 +86,9 @@ def named_rule(text: str) -> Rule:
 
 def _parsed(text: str, lookup: Lookup) -> Rule:
     chains, after = parse_chain(text)
-    relation = bound_relation(after) if after else None
     expanded = [_levels(calls, lookup) for calls in chains]
     transformations = tuple(flatten.from_iterable(levels for levels, _ in expanded))
+    relation = meant_relation(after, (step.family.name for one in transformations for step in one.steps))
     left = ", ".join(spelled for _, spelled in expanded)
     left = f"[{left}]" if len(chains) > 1 else left
     over_cases = relation is not None and relation.relation.over == "cases"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from instar.analysis import Run
-from instar.analysis.boundary import Boundary
+from instar.analysis.boundary import Boundary, unjudged_ways
 from instar.analysis.limits import MOST_PERCENT, bisections
 from instar.engine import DEFAULT
 from instar.outputs import output_kind
@@ -25,6 +25,8 @@ NOT_KNOWN = "not known"
 """What stands for a value that would lie where no case was judged any more."""
 MOST_LEVELS = 12
 """Levels of a curve that a table has; the numbers behind it have all."""
+MOST_REASONS = 3
+"""Reasons that are told why no case has a limit."""
 NO_CHANGE = "no change"
 MANY_LOST = 0.2
 """The share of cases that were lost on the way from which on it is said what that does to a curve."""
@@ -80,6 +82,7 @@ def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, ju
     """What was found: each way's median limit, what was broken before, not monotone or left out, and what it cost."""
     rows = boundary.median.rows(named=True)
     yield from map(_ray_words, rows)
+    yield from _reasons(boundary)
     yield from _gaps(rows)
     unordered = [row for row in rows if row["held_beyond"]]
     if unordered:
@@ -201,6 +204,15 @@ def _ray_words(row: Row) -> str:
         f"{name}: {'an estimated half' if estimated else 'half'} of {count_of(cases, 'case')} have broken at "
         f"{both_text(row, 'median')} (95 % interval {_span(row)}){counts}."
     )
+
+
+def _reasons(boundary: Boundary) -> Iterator[str]:
+    """Why no case of a way was judged, the most frequent reasons first."""
+    if (boundary.median["cases"] > 0).all():
+        return
+    for row in unjudged_ways(boundary).head(MOST_REASONS).iter_rows(named=True):
+        was = "was" if row["pairs"] == 1 else "were"
+        yield f"{count_of(row['pairs'], 'pair')} {was} not judged: {row['reason'] or row['status']}."
 
 
 def _gaps(rows: Sequence[Row]) -> Iterator[str]:

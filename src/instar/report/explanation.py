@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from instar.outputs import output_kinds
-from instar.relations import Relation, Rule, relations
+from instar.relations import Relation, Rule, meant_relation, relations
 from instar.report.listings import Entry, described_parameter, entry_grid, relation_entry, transformation_entry
 from instar.report.words import count_of, listed, violated_from
 from instar.spelling import spell_value, unknown
@@ -60,7 +60,9 @@ def _of_family(family: TransformationFamily) -> Explanation:
     lines = _parameters(transformation_entry(family))
     lines += [("needs", listed(family.needs))] if family.needs else []
     lines += [("random", "each draw of a case is another; the run's seed settles it")] if family.random else []
-    lines += [("must hold", "what the relation after => says; without one, the relation of the system's own output")]
+    own = meant_relation(None, [family.name])
+    bare = own.id if own else "the relation of the system's own output"
+    lines += [("must hold", f"what the relation after => says; without one, {bare}")]
     return _with_suites(transformation_entry(family), lines, uses)
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import product
 
 from instar.registry import Lookup, NotLoaded, known_object, loaded_object
-from instar.relations import Rule, named_rule, rule
+from instar.relations import BoundRelation, Rule, meant_relation, named_rule, rule
 from instar.spelling import REQUIRED, Call, Parameter, Scale, Value, bind, parse_call, parse_chain, spell, spell_value
 from instar.suites.suite import Suite, joined
 from instar.transforms import TransformationFamily, called_family, chain, families
@@ -104,19 +104,17 @@ class Grid:
     def of(family: str, *, steps: int = STEPS, rays: int = RAYS, lookup: Lookup = loaded_object) -> Grid:
         """A grid as the user spells its family: `gamma`, `brightness(add=0)`, `blur => poses`, `gamma | rotation`."""
         chosen = dict(bind(Call("boundary", (family,), (("steps", steps), ("rays", rays))), SPELLED, what="search"))
-        chains, relation = parse_chain(family, what="family")
+        chains, written = parse_chain(family, what="family")
         if len(chains) != 1:
             raise ValueError(f"{family!r} is a list of levels; a search makes its levels itself: give the family alone")
         made = rule if lookup is loaded_object else named_rule
-        relation_text = f" => {spell_call(relation)}" if relation else ""
+        relation = meant_relation(written, (call.name for call in chains[0]))
+        if relation is not None:
+            _refuse_without_limit(relation, chains[0])
+        relation_text = f" => {relation.id}" if relation else ""
         calls = [_opened(call, lookup) for call in chains[0]]
         open_steps = _open_steps(calls, lookup)
-        identity = made(f"identity{relation_text}")
-        if identity.relation is not None and identity.relation.relation.over == "cases":
-            raise ValueError(
-                f"{identity.relation.id} is judged over many cases, and a limit is each case's own; give a relation "
-                "that is judged for each case, or leave it out"
-            )
+        unchanged = made(f"identity{relation_text}")
         ways = _two_families(open_steps, rays) if len(open_steps) > 1 else _one_family(open_steps[0])
         rays_made = []
         for steered, axes, ends, slant in ways:
@@ -126,7 +124,7 @@ class Grid:
             )
             if levels:
                 rays_made.append(Ray(axes, ends, slant, levels))
-        return Grid(family, int(str(chosen["steps"])), int(str(chosen["rays"])), tuple(rays_made), identity)
+        return Grid(family, int(str(chosen["steps"])), int(str(chosen["rays"])), tuple(rays_made), unchanged)
 
     @cached_property
     def name(self) -> str:
@@ -170,6 +168,28 @@ def is_search(suite: str) -> bool:
 def spell_call(call: Call) -> str:
     """A call as it is written."""
     return spell_value(call)
+
+
+def can_be_searched(family: TransformationFamily) -> bool:
+    """Whether it has a parameter to search, and means a relation that has limits."""
+    relation = meant_relation(None, [family.name])
+    return bool(_searchable(family)) and not (relation and relation.relation.responds)
+
+
+def _refuse_without_limit(relation: BoundRelation, calls: Sequence[Call]) -> None:
+    """Raise where no smallest change breaks an answer by this relation."""
+    if relation.relation.over == "cases":
+        raise ValueError(
+            f"{relation.id} is judged over many cases, and a limit is each case's own; give a relation that is judged "
+            "for each case, or leave it out"
+        )
+    if relation.relation.responds:
+        spelled = f"{' | '.join(map(spell_call, calls))} => {relation.id}"
+        raise ValueError(
+            f"{spelled} has no limit to search: by {relation.id} answers must change with the input, so that it judges "
+            "nothing where nothing is changed, and a larger change need not be harder to answer than a smaller one. "
+            f'Ask it at values of your choice: instar run SYSTEM "{spelled}" DATASET'
+        )
 
 
 # --- which parameters are searched, and which way ------------------------------------------------------
@@ -270,7 +290,7 @@ def _unsearchable(family: TransformationFamily, fixed: Mapping[str, Value]) -> s
         )
     else:
         why = "it has no parameter that goes from weak to strong"
-    can = {name: one.room for name, one in families().items() if _searchable(one)}
+    can = {name: one.room for name, one in families().items() if can_be_searched(one)}
     near = [name for name, room in can.items() if room == family.room]
     others = [name for name in can if name not in near]
     alike = f" Of the same kind ({family.room}) can be searched: {', '.join(near)}; others:" if near else " There are:"

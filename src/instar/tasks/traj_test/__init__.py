@@ -18,6 +18,7 @@ TASK = Task(
         **dict.fromkeys(("follows", "varies"), ".plausible:RELATIONS"),
         "direction": ".direction:RELATIONS",
     },
+    own_relations={"obstacle": "direction(avoid)", "turn_past": "follows"},
     suites=dict.fromkeys(
         ("forecasts", "trajtest", "trajtest/geometry", "trajtest/map", "trajtest@paper"), ".suite:SUITES"
     ),

@@ -182,7 +182,8 @@ _EFFECTS = {
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "direction": Relation(
-        "direction", "forecast", direction, mapping=False, unit="units of log ratio the wrong way", threshold=0.1,
+        "direction", "forecast", direction, mapping=False, responds=True,
+        unit="units of log ratio the wrong way", threshold=0.1,
         grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0), measures=MEASURES,
         kinds=("confirmed", "inconclusive", "wrong way", "crossing"),
         meanings={

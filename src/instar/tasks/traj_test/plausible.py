@@ -109,7 +109,7 @@ def varies(evidence: Evidence) -> pl.DataFrame:
 # fmt: off
 RELATIONS: Mapping[str, Relation] = {
     "follows": Relation(
-        "follows", "forecast", follows, mapping=False, threshold=IGNORED,
+        "follows", "forecast", follows, mapping=False, responds=True, threshold=IGNORED,
         unit="shares of the turn not followed; above 1: turned the other way by the rest",
         grid=(0.2, 0.5, 0.8, 1.0, 1.5), measures=FOLLOWS_MEASURES, kinds=("past ignored", "past opposed"),
         meanings={
