@@ -15,7 +15,7 @@ from instar.engine import Outcome, Progress, predict
 from instar.engine.keeper import shared_cases
 from instar.image import Image
 from instar.report.combinations import outcome_sentences
-from instar.report.words import count_of
+from instar.report.words import count_of, of_total
 from instar.store import SearchInfo, Store
 from instar.suites import Suite
 from instar.systems import System
@@ -89,8 +89,26 @@ def search(
         run.judge()
         _keep(store, choice, 0 if outcome.interrupted else choice.used)
     blind = visual is not None and not seen
-    notes = [*kept.left_out, *outcome_sentences(choice, blind=blind)]
+    notes = [*kept.left_out, *outcome_sentences(choice, blind=blind), *_unasked(choice)]
     return Run(store, _noted(outcome, notes))
+
+
+def _unasked(choice: Search) -> list[str]:
+    """Why a search has fewer cases than it was given, or used less than its budget."""
+    searched, apart = len(choice.searching), len(choice.held_out)
+    sentences = []
+    if choice.unreached:
+        sentences.append(
+            f"{of_total(searched, searched + choice.unreached + apart, 'case')} {'was' if searched == 1 else 'were'} "
+            "searched with: every rule is asked alone about each, for at most a quarter of the budget. A larger budget "
+            "reaches more, up to half of all."
+        )
+    if apart and not choice.winners:
+        sentences.append(
+            f"No combination was found to count on the {count_of(apart, 'case')} kept apart: these were not asked, and "
+            "the predictions that were kept for that are not used."
+        )
+    return sentences
 
 
 def _towards(budget: int, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.api import chosen_dataset, chosen_suite, providers_of
+from instar.api import chosen_suite, providers_of
 from instar.case import Case, Input, read_input
 from instar.datasets import Dataset, dataset
 from instar.engine import Need, judge, make_follow_up, predict, provided, provider
@@ -23,7 +22,7 @@ from instar.relations import Rule, relations
 from instar.relations import rule as parsed_rule
 from instar.report import draw_shapes, write_png
 from instar.report.cells import Preview
-from instar.report.words import count_of
+from instar.report.words import count_of, listed
 from instar.store import Store
 from instar.suites import Suite
 from instar.systems import System, default_objects
@@ -85,19 +84,21 @@ def _answer(named: str | System | Callable[..., object], source: Input) -> Outpu
 
 def _first_input(path: str | Path) -> Input:
     """The image at a path, or the first case of the dataset there."""
-    if Path(path).is_file():
-        try:
-            return read_image(path)
-        except Unreadable:
-            opened = dataset(path)
-            if opened.inputs == Image.kind:
-                raise
-    else:
-        opened = dataset(path)
-    first = next(iter(opened.cases()), None)
+    first = next(iter(_cases(path)), None)
     if first is None:
-        raise ValueError(f"{opened.name} has no cases")
+        raise ValueError(f"{path} has no cases")
     return read_input(first)[0]
+
+
+def _cases(path: str | Path) -> Iterable[Case]:
+    """Those of a dataset as a run takes it, or the one image that a file is which no reader recognises by its name."""
+    try:
+        return dataset(path).cases()
+    except ValueError:
+        with suppress(Unreadable):
+            read_image(path)
+            return [Case(Path(path).name, path=str(path))]
+        raise
 
 
 def _shown(source: Input) -> Image:
@@ -114,18 +115,18 @@ def check(
 ) -> tuple[list[Finding], list[Path], bool]:
     """Whether a system's adapter is right, pictures of its answers in a folder, and whether it found anything at all.
 
-    Without inputs: sample photos, or scenes that are made for it. Of all images that can be read the first `limit` are
-    asked. For a predictor of scenes, inputs are datasets. What scores too little to count is not drawn, and pictures of
+    Inputs are images and datasets, as a run takes them; without any: sample photos, or scenes that are made for it. Of
+    all that can be read the first `limit` are asked. What scores too little to count is not drawn, and pictures of
     the same inputs are replaced; findings say both. With a `timeout` in seconds for one answer, stderr also says what
     is waited for.
     """
     with nullcontext() if timeout is None else watched(f"{system} is not loaded", None):
         loaded = loaded_system(system)
-    if loaded.takes == Image.kind:
-        cases = [case for path in inputs for case in _images(path)] or list(chosen_dataset("sample-photos").cases())
-    else:
-        cases = [case for path in inputs for case in islice(chosen_dataset(path).cases(), 4)]
-    named, unreadable = _read(cases, loaded.takes, limit)
+    sources = inputs or (["sample-photos"] if loaded.takes == Image.kind else [])
+    cases = [case for path in sources for case in _cases(path) if case.kind == loaded.takes]
+    if sources and not cases:
+        raise ValueError(f"{loaded.name} takes {loaded.takes}s, and there are none in {listed([*map(str, sources)])}")
+    named, unreadable = _read(cases, limit)
     offered = len(cases) - len(unreadable)
     findings, answers = check_system(loaded, named, samples=limit, offered=offered, timeout=timeout)
     found_any = not output_kind(loaded.kind).has_marks or any(answer.marks() for _, _, answer in answers)
@@ -153,7 +154,7 @@ def check(
     return findings, paths, found_any
 
 
-def _read(cases: Iterable[Case], kind: str, limit: int) -> tuple[list[tuple[str, Input]], list[Unreadable]]:
+def _read(cases: Iterable[Case], limit: int) -> tuple[list[tuple[str, Input]], list[Unreadable]]:
     """The first inputs that can be read, and what is wrong with those between them."""
     named: list[tuple[str, Input]] = []
     unreadable: list[Unreadable] = []
@@ -161,22 +162,12 @@ def _read(cases: Iterable[Case], kind: str, limit: int) -> tuple[list[tuple[str,
         if len(named) == limit:
             break
         try:
-            made, _ = read_input(case)
+            named.append((case.id, read_input(case)[0]))
         except Unreadable as error:
             unreadable.append(error)
-            continue
-        if made.kind == kind:
-            named.append((case.id, made))
     if unreadable and not named:
         raise unreadable[0]
     return named, unreadable
-
-
-def _images(path: str | Path) -> Iterable[Case]:
-    """An image, or those of a folder."""
-    if Path(path).is_dir():
-        return chosen_dataset(path).cases()
-    return [Case(Path(path).name, path=str(path))]
 
 
 def _pictures(out: Path, names: Sequence[str]) -> list[Path]:

@@ -56,7 +56,7 @@ def test_check_draws_inputs_that_are_called_alike_into_files_of_their_own(
     walkers = Path(__file__).parents[2] / "examples" / "walkers" / "walkers.csv"
     typed("check", "constant-velocity", walkers, "--out", tmp_path / "scenes")
     assert "campus-2-1@0.png" in {path.name for path in (tmp_path / "scenes").iterdir()}
-    assert len(list((tmp_path / "scenes").iterdir())) == 4
+    assert len(list((tmp_path / "scenes").iterdir())) == 8
 
 
 def test_check_says_how_many_images_it_asks(typed: Type) -> None:
@@ -71,6 +71,36 @@ def test_check_takes_a_folder_of_images(typed: Type, photos: Path, tmp_path: Pat
     some = typed("check", "tests.toys:rectangles", photos, "--out", tmp_path / "b", "--limit", 3)
     assert "3 of the 4 images were asked, the first; 3 of 3 images answered" in some.words
     assert len(list((tmp_path / "b").iterdir())) == 3
+
+
+def test_check_takes_what_a_run_takes(typed: Type, photos: Path, tmp_path: Path) -> None:
+    walkers = Path(__file__).parents[2] / "examples" / "walkers" / "walkers.csv"
+    spelled = typed("check", "constant-velocity", f'tracks("{walkers}")', "--out", tmp_path / "a")
+    assert "8 of the 30 scenes were asked, the first; 8 of 8 scenes answered" in spelled.words
+    more = typed("check", "constant-velocity", walkers, "--out", tmp_path / "b", "--limit", 10)
+    assert "10 of the 30 scenes were asked, the first; 10 of 10 scenes answered" in more.words
+    (tmp_path / "list.txt").write_text("\n".join(str(photo) for photo in sorted(photos.iterdir())[:2]))
+    images = typed("check", "tests.toys:rectangles", tmp_path / "list.txt", "--out", tmp_path / "c")
+    assert "2 of 2 images answered" in images.words
+
+
+def test_check_takes_an_image_whatever_its_name_ends_in(typed: Type, photos: Path, tmp_path: Path) -> None:
+    shutil.copy(photos / "000.png", tmp_path / "photo.dat")
+    made = typed("check", "tests.toys:rectangles", tmp_path / "photo.dat", "--out", tmp_path / "out")
+    assert "1 of 1 images answered" in made.words
+    (tmp_path / "noise.dat").write_bytes(bytes(range(256)) * 4)
+    noise = typed("check", "tests.toys:rectangles", tmp_path / "noise.dat")
+    assert noise.code == 2 and "no reader recognises this file" in noise.words
+
+
+def test_check_says_what_it_cannot_take(typed: Type, photos: Path, tmp_path: Path) -> None:
+    shutil.copy(photos / "000.png", tmp_path / "photo.png")
+    near = typed("check", "tests.toys:rectangles", tmp_path / "foto.png")
+    assert near.code == 2 and f"did you mean '{tmp_path / 'photo.png'}'?" in near.words
+    unknown = typed("check", "constant-velocity", 'trakcs("people.csv")')
+    assert unknown.code == 2 and "unknown dataset 'trakcs'; did you mean 'tracks'?" in unknown.words
+    other = typed("check", "constant-velocity", photos)
+    assert other.code == 2 and "constant-velocity takes scenes, and there are none in" in other.words
 
 
 def test_check_leaves_out_what_cannot_be_read(typed: Type, photos: Path, tmp_path: Path) -> None:
@@ -132,6 +162,12 @@ def test_preview_makes_a_contact_sheet(typed: Type, photos: Path, tmp_path: Path
     assert made.stdout.splitlines()[0] == str(sheet)
     assert read_image(sheet).size[0] > 600
     assert "not applicable: filtered(colour_wheel(90), hair)" in made.stdout
+
+
+def test_preview_takes_the_first_image_of_a_list(typed: Type, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("\n".join(str(photo) for photo in sorted(photos.iterdir())))
+    made = typed("preview", "mirror(h)", tmp_path / "list.txt", "--out", tmp_path / "sheet.png")
+    assert made.code == 0, made.stderr
 
 
 @pytest.fixture

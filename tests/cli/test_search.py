@@ -63,6 +63,15 @@ def test_show_and_report_open_it(folder: Path, typed: Type, tmp_path: Path) -> N
     assert "instar search" in page
 
 
+def test_it_says_why_cases_were_not_asked_and_predictions_not_used(pictures: Path, typed: Type, tmp_path: Path) -> None:
+    """Nothing breaks a detector that sees every change, and the budget reaches two of the four cases."""
+    ran = typed("search", "tests.toys:rectangles", "mirror(h)+gamma(0.7)", pictures, "--out", tmp_path / "run",
+        "--budget", 25, "--workers", 0)  # fmt: skip
+    assert ran.code == 0, ran.stderr
+    assert "2 of 8 cases were searched with" in ran.words
+    assert "on the 4 cases kept apart: these were not asked" in ran.words
+
+
 def test_wrong_use_names_the_flags(pictures: Path, typed: Type, tmp_path: Path) -> None:
     small = typed("search", DARK, RULES, pictures, "--out", tmp_path / "run", "--budget", 10)
     assert small.code == 2 and "--budget" in small.stderr and "give 40 or more" in small.words

@@ -88,6 +88,21 @@ def test_probabilities_that_are_none(
         Forecast.accept(Forecast.from_array(walks(), probability, box=box), scene())
 
 
+@pytest.mark.parametrize(
+    ("box", "message"),
+    [
+        ((50, 50, 10, 10), r"box is \[50, 50, 10, 10\]; it takes x0, y0, x1, y1 with x0 < x1 and y0 < y1"),
+        (np.array([0.0, 10, 20, 10]), "x0 < x1 and y0 < y1"),
+        ((0, 0, np.inf, 10), "box holds a number that is too large"),
+        ((0, np.nan, 10, 10), "box holds NaN"),
+        ((0, 0, 10), "it takes x0, y0, x1, y1 in pixels"),
+    ],
+)
+def test_boxes_that_are_none(box: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Forecast.from_array(walks(), np.ones((4, 5)), box=box)
+
+
 def test_anything_proportional_to_a_probability_will_do() -> None:
     cells = np.arange(12.0).reshape(3, 4)
     for scale in (1e-6, 1, 1e9):

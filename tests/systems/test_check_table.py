@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from instar import Detections, Forecast, Image, Poses, Scene, Segmentation, System
 from instar.skeleton import Skeleton
 from instar.systems.check import check_system
+from instar.systems.check.scenes import SCENES as MADE
 from tests.missing import loaded_system
 from tests.quality import painted as p
 from tests.systems.test_check import COCO, PHOTOS, Pixels, blobs, boxes, poses, see, seeing, single
@@ -208,6 +210,8 @@ OF_RED = [
     for name, image in STREETS
 ]
 SCENES: list[tuple[str, Any]] = []
+FINE = [(name, replace(scene, metres_per_pixel=0.02)) for name, scene in MADE]
+UNSCALED = [(name, replace(scene, metres_per_pixel=None)) for name, scene in MADE]
 
 WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str]] = {
     # poses
@@ -347,6 +351,21 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
         lambda: walker(lambda s, rng: reread(s, rng, np.ones_like)), SCENES, "probability", "it hardly says where",
     ),
     "displacements": (lambda: walker(lambda s, rng: ahead(s, rng) - s.past[-1]), SCENES, "coordinates", "Add the last"),
+    "shares of the map": (lambda: walker(lambda s, rng: ahead(s, rng) / s.size), SCENES, "coordinates", "by the width"),
+    "metres": (
+        lambda: walker(lambda s, rng: ahead(s, rng) * s.metres_per_pixel), SCENES, "coordinates", "as metres it is 1.0",
+    ),
+    "metres of a fine map": (
+        lambda: walker(lambda s, rng: ahead(s, rng) * s.metres_per_pixel),
+        FINE, "coordinates", "Divide by metres_per_pixel",
+    ),
+    "displacements in metres": (
+        lambda: walker(lambda s, rng: (ahead(s, rng) - s.past[-1]) * s.metres_per_pixel),
+        FINE, "coordinates", "Divide by metres_per_pixel and add the last position",
+    ),
+    "metres where nobody knows the scale": (
+        lambda: walker(lambda s, rng: ahead(s, rng) * 0.3), UNSCALED, "coordinates", "of the map given, not metres",
+    ),
     "futures as (y, x)": (lambda: walker(lambda s, rng: ahead(s, rng)[..., ::-1]), SCENES, "coordinates", "(y, x)"),
     "through walls": (lambda: walker(ahead), SCENES, "map", "does not look at the map"),
     "one future twenty times": (

@@ -84,6 +84,9 @@ class Search:
     weaker: dict[str, str] = field(default_factory=dict)
     """Rules that a person sees more of than the limit allows, and the weaker ones that are combined in their place."""
     held_out: list[str] = field(default_factory=list)
+    searching: list[str] = field(default_factory=list)
+    unreached: int = 0
+    """How many cases might have been searched with, had the budget been larger."""
     tried: int = 0
     """How many combinations were asked about."""
     turning: dict[str, str] = field(default_factory=dict)
@@ -195,15 +198,15 @@ class Search:
         manifest, limits = self.store.manifest(), self.limits
         order = random_order(cases, manifest.seed)
         half = -(-len(order) // 2)
-        searching, self.held_out = order[:half], order[half:]
+        self.held_out = order[half:]
         rules = [one.for_output(manifest.system.kind) for one in self.rules]
         kept = max(1, int(MEMBERS * limits.budget) // (len(rules) + 1))
-        searching = searching[:kept]
-        yield from self._members(rules, searching)
+        self.searching, self.unreached = order[: min(kept, half)], max(0, half - kept)
+        yield from self._members(rules, self.searching)
         reserve = len(self.held_out) * (1 + limits.count * (limits.most + 1)) + limits.count * EACH_SHRUNK
         kept_back = min(RESERVE * limits.budget, reserve)
         most = limits.budget - kept_back
-        explorer = _Explorer(self, searching, manifest.seed)
+        explorer = _Explorer(self, self.searching, manifest.seed)
         yield from explorer.explore(most)
         self.tried, self.winners = len(explorer.trials), explorer.winners()
         together = sorted({one for winner in self.winners for one in winner.members})

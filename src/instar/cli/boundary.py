@@ -26,7 +26,6 @@ from instar.cli.options import (
 )
 from instar.cli.printing import Display, new_console, print_json, print_notes
 from instar.cli.running import (
-    ALL_FAILED,
     Address,
     Engine,
     Fresh,
@@ -37,6 +36,7 @@ from instar.cli.running import (
     ShardOption,
     Timeout,
     Workers,
+    end_in_trouble,
     refuse,
 )
 
@@ -226,6 +226,4 @@ def _end(boundaries: Boundary) -> None:
     assert boundaries.run.outcome is not None
     if boundaries.run.outcome.interrupted:
         raise typer.Exit(130)
-    if trouble := nothing_to_tell(boundaries.run, boundaries.judging):
-        print(f"instar: {trouble}; `instar show {shlex.quote(str(boundaries.run.folder))}` says why", file=sys.stderr)
-        raise typer.Exit(ALL_FAILED)
+    end_in_trouble(boundaries.run, nothing_to_tell(boundaries.run, boundaries.judging))

@@ -16,18 +16,18 @@ from instar.cli.running import ALL_FAILED, Timeout
 def check(
     system: SystemArgument,
     images: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
-            metavar="[IMAGE]...",
-            help="Images that show what the system looks for, or a folder of them; sample photos by default. For a "
-            "predictor of scenes, datasets of them, by default scenes that are made for it.",
+            metavar="[IMAGE|DATASET]...",
+            help="Images that show what the system looks for, or datasets of them, such as a folder; sample photos by "
+            "default. For a predictor of scenes, datasets of them, by default scenes that are made for it.",
         ),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where pictures of its answers are written.")
     ] = Path("check"),
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Of many images, the first 8 are asked: each a dozen times. Ask N.")
+        int, typer.Option(metavar="N", min=1, help="Of many inputs, the first 8 are asked: each a dozen times. Ask N.")
     ] = 8,
     timeout: Timeout = 60.0,
     as_json: Json = False,
@@ -49,6 +49,8 @@ def check(
         instar check my.module:predict photos/ --limit 40
 
         instar check social-force
+
+        instar check my.module:walk 'tracks("people.csv")'
     """
     from instar import trial
     from instar.report.listings import show_findings

@@ -21,6 +21,7 @@ from instar.cli.options import (
     Zones,
 )
 from instar.cli.printing import Display, new_console, print_json, print_notes
+from instar.cli.running import end_in_trouble
 
 ExportFolder = Annotated[
     Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder of the export. It is made if it is not there.")
@@ -163,6 +164,7 @@ def import_outputs(
 
     A table has the columns case, follow_up (`source`, or a transformation), draw and repeat, and those of the output.
     Every other column is an attribute of the case. Tables can be added later. docs/recorded.md explains every column.
+    If there are rules and the run so far says nothing about the system, as in `instar run`, the exit code is 3.
 
     Examples:
 
@@ -194,14 +196,16 @@ def import_outputs(
     assert outcome is not None
     if as_json:
         print_json({"run": str(out), **asdict(outcome)})
-        return
-    console = new_console()
-    console.print(
-        f"Imported {words.count_of(outcome.fresh, 'output')} of {words.count_of(outcome.cases, 'case')} in "
-        f"{words.duration(outcome.seconds)}",
-        highlight=False,
-    )
-    print_notes(console, *outcome.notes)
+    else:
+        console = new_console()
+        console.print(
+            f"Imported {words.count_of(outcome.fresh, 'output')} of {words.count_of(outcome.cases, 'case')} in "
+            f"{words.duration(outcome.seconds)}",
+            highlight=False,
+        )
+        print_notes(console, *outcome.notes)
+        if finished.manifest.rules:
+            console.print()
+            show_run(console, finished, threshold=threshold, worst=5, limit=20)
     if finished.manifest.rules:
-        console.print()
-        show_run(console, finished, threshold=threshold, worst=5, limit=20)
+        end_in_trouble(finished, api.nothing_to_tell(finished))

@@ -215,6 +215,11 @@ def print_outcome(finished: Run, threshold: float | None, as_json: bool, *, merg
             )
     if outcome.interrupted:
         raise typer.Exit(130)
-    if trouble := nothing_to_tell(finished):
-        print(f"instar: {trouble}; `instar show {typed}` says why", file=sys.stderr)
+    end_in_trouble(finished, nothing_to_tell(finished))
+
+
+def end_in_trouble(finished: Run, trouble: str | None) -> None:
+    """End the command with an exit code of its own where a run says nothing about its system, for this reason."""
+    if trouble is not None:
+        print(f"instar: {trouble}; `instar show {shlex.quote(str(finished.folder))}` says why", file=sys.stderr)
         raise typer.Exit(ALL_FAILED)

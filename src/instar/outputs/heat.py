@@ -90,16 +90,14 @@ class HeatMap:
                 f"{what} needs box, the part of the frame that it covers (x0, y0, x1, y1), where there is no width and "
                 "height of the frame"
             )
-        corners = as_numbers([0, 0, *(frame or ())] if box is None else box, "box", (4,), "x0, y0, x1, y1 in pixels")
-        x0, y0, x1, y1 = corners.tolist()
-        if x1 <= x0 or y1 <= y0:
-            raise ValueError(f"box is {short(box)}; it takes x0, y0, x1, y1 with x0 < x1 and y0 < y1")
-        return cls.over_box(cells, (x0, y0, x1, y1), frame)
+        return cls.over_box(cells, [0, 0, *(frame or ())] if box is None else box, frame)
 
     @classmethod
-    def over_box(cls, probability: npt.ArrayLike, box: Box, frame: Size | None = None) -> HeatMap:
-        """A map of a part of the frame; without a frame, of the smallest that holds it."""
-        x0, y0, x1, y1 = box
+    def over_box(cls, probability: npt.ArrayLike, box: object, frame: Size | None = None) -> HeatMap:
+        """A map of a part of the frame (a `Box`); without a frame, of the smallest that holds it."""
+        x0, y0, x1, y1 = as_numbers(box, "box", (4,), "x0, y0, x1, y1 in pixels").tolist()
+        if x1 <= x0 or y1 <= y0:
+            raise ValueError(f"box is {short(box)}; it takes x0, y0, x1, y1 with x0 < x1 and y0 < y1")
         height, width = np.shape(probability) if np.ndim(probability) == 2 else (1, 1)
         matrix = np.array([[(x1 - x0) / max(width, 1), 0, x0], [0, (y1 - y0) / max(height, 1), y0], [0, 0, 1]])
         return cls.of(probability, Warp(matrix, (width, height), frame or (max(1, round(x1)), max(1, round(y1)))))

@@ -72,31 +72,44 @@ def _hellinger(one: Floats, other: Floats) -> float:
 def place(examined: Examination) -> tuple[State, str]:
     """Whether futures begin where the past ends."""
     examined.need_answers()
+    # where the scale of a map is not known, metres fit nowhere
     readings: dict[str, Callable[[Floats, Scene], Floats]] = {
         "as they are": lambda at, scene: at,
         "(y, x)": lambda at, scene: at[..., ::-1],
         "displacements": lambda at, scene: at + scene.position,
         "shares of the map": lambda at, scene: at * scene.size,
-        "metres": lambda at, scene: at / (scene.metres_per_pixel or np.inf),
+        "metres": lambda at, scene: at / (scene.metres_per_pixel or np.nan),
+        "displacements in metres": lambda at, scene: at / (scene.metres_per_pixel or np.nan) + scene.position,
     }
     advice = {
         "(y, x)": "Exchange the two",
         "displacements": "Add the last position of the past",
         "shares of the map": "Multiply x by the width and y by the height",
         "metres": "Divide by metres_per_pixel",
+        "displacements in metres": "Divide by metres_per_pixel and add the last position of the past",
     }
     off: dict[str, list[float]] = {words: [] for words in readings}
+    strides = dict.fromkeys(readings, 0.0)
+    paces = 0.0
     for _, scene, answer in examined.answered:
         if isinstance(scene, Scene) and isinstance(answer, Forecast):
             pace = max(float(np.linalg.norm(np.diff(scene.past, axis=0), axis=1).mean()), 1.0)
-            first = answer.futures[:, 0].astype(np.float64)
+            paces += pace
+            start = np.broadcast_to(scene.position, (len(answer), 1, 2))
             for words, read in readings.items():
-                off[words].append(float(np.median(np.linalg.norm(read(first, scene) - scene.position, axis=1))) / pace)
+                path = np.concatenate([start, read(answer.futures.astype(np.float64), scene)], axis=1)
+                hops = np.linalg.norm(np.diff(path, axis=1), axis=2)
+                off[words].append(float(np.median(hops[:, 0])) / pace)
+                strides[words] += float(np.median(hops.mean(1)))
     steps = {words: float(np.median(some)) for words, some in off.items()}
     own = steps.pop("as they are")
-    best = min(steps, key=lambda words: steps[words])
+    fitting = [words for words, step in steps.items() if step < 0.35 * own and step < 4]
     examined.astray = own > 4
-    if own > 4 and steps[best] < 0.35 * own and steps[best] < 4:
+    if own > 4 and fitting:
+        # small numbers, such as shares, fit as displacements too, of people who nearly stand: their pace tells, and of
+        # metres only where it is twice as near, since people slow down
+        unlike = {words: abs(float(np.log(max(strides[words], 1e-3) / paces))) for words in fitting}
+        best = min(fitting, key=lambda words: unlike[words] + ("metres" in words) * np.log(2))
         return "problem", (
             f"the first position of a future is {own:.0f} steps from the last one of the past; read as {best} it is "
             f"{steps[best]:.1f}. {advice[best]}"
@@ -104,24 +117,33 @@ def place(examined: Examination) -> tuple[State, str]:
     if own > 4:
         return "problem", (
             f"the first position of a future is {own:.0f} steps from the last one of the past: positions are pixels of "
-            "the map given, not of a crop or of the model's input"
+            "the map given, not metres, and not of a crop or of the model's input"
         )
     return "ok", f"futures begin {own:.1f} steps from where the past ends"
 
 
 def samples(examined: Examination) -> tuple[State, str]:
-    """Whether several futures are several."""
+    """Whether several futures are several. Who stands still may well go on so, and has one."""
     examined.need_answers()
-    forecasts = [answer for _, _, answer in examined.answered if isinstance(answer, Forecast) and len(answer) > 1]
-    if not forecasts:
+    several = [(scene, answer) for _, scene, answer in examined.answered if isinstance(answer, Forecast)]
+    several = [(scene, answer) for scene, answer in several if len(answer) > 1]
+    if not several:
         raise Skip("each answer is one future")
-    alike = [bool(np.ptp(answer.futures, axis=0).max() < 1e-3) for answer in forecasts]
-    if all(alike):
-        return "warning", f"the {len(forecasts[0])} futures of an answer are all the same one: draw them, or return one"
-    count = len(forecasts[0])
-    paths = [np.round(answer.futures, 3).reshape(len(answer), -1) for answer in forecasts]
-    different = min(len(np.unique(each, axis=0)) for each in paths)
-    return "ok", f"{count} different futures" if different == count else f"{different} of {count} futures are different"
+    walking = [
+        answer for scene, answer in several if isinstance(scene, Scene) and np.ptp(scene.past[-2:], axis=0).any()
+    ]
+    if not walking:
+        raise Skip("everybody stands still at the end of the past")
+    count = len(walking[0])
+    if all(bool(np.ptp(answer.futures, axis=0).max() < 1e-3) for answer in walking):
+        return "warning", f"the {count} futures of an answer are all the same one: draw them, or return one"
+    paths = [np.round(answer.futures, 3).reshape(len(answer), -1) for answer in walking]
+    different = sorted(len(np.unique(each, axis=0)) for each in paths)
+    usual = different[len(different) // 2]
+    message = f"{count} different futures" if usual == count else f"{usual} of {count} futures are different"
+    if fewer := sum(each < usual for each in different):
+        message += f"; fewer in {fewer} of {len(different)} scenes, {different[0]} at the least"
+    return "ok", message
 
 
 def history(examined: Examination) -> tuple[State, str]:
