@@ -237,6 +237,8 @@ def test_scenes_are_searched_without_a_limit_and_the_run_says_so(tmp_path: Path)
     run = instar.search(walkers, rules, in_memory(*people(4)), out=tmp_path / "run", budget=120, workers=0)
     assert run.outcome is not None and run.manifest.search is not None
     assert any("The inputs are no images" in note for note in run.outcome.notes)
+    assert run.predictions().height <= 120, "each source is asked several times"
+    assert any(f"; {run.predictions().height} of 120 predictions" in note for note in run.outcome.notes)
     assert run.manifest.search.visual is None
     assert any(" | " in str(name) for name in run.predictions()["follow_up"])
 

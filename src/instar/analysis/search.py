@@ -17,7 +17,7 @@ from instar.analysis.onlooker import Onlooker
 from instar.analysis.run import Run
 from instar.analysis.severities import ABSENT, Severities, severities
 from instar.analysis.until import random_order
-from instar.engine import bound_rules, verdicts_of
+from instar.engine import Plan, bound_rules, make_plan, verdicts_of
 from instar.relations import BoundRule, Rule
 from instar.stats import drawn_weights, wilson
 from instar.store import CombinationInfo, Store
@@ -118,12 +118,10 @@ class Search:
 
     def _affordable(self, waiting: Pairs) -> dict[str, set[str]]:
         """What the budget still has room for beside all that the folder holds, also of a search with another budget."""
-        left = self.limits.budget - int(
-            self.store.predictions(["status"], query=lambda rows: rows.select(pl.len())).item()
-        )
+        left = self.limits.budget - self.store.predictions(["status"], query=lambda rows: rows.select(pl.len())).item()
         known, chosen = set(self.store.cases(["case"])["case"]), dict[str, set[str]]()
         for rule, case in waiting:
-            left -= self._cost(self._rules[rule]) + (case not in known)
+            left -= self._cost(self._rules[rule]) + self._plan(self.rules).sources * (case not in known)
             known.add(case)
             if left < 0:
                 break
@@ -170,11 +168,13 @@ class Search:
         """Whether none of the members breaks the case by itself."""
         return not any((self.members[one].id, case) in self._broken for one in members)
 
+    def _plan(self, rules: Sequence[Rule]) -> Plan:
+        system = self.store.manifest().system
+        return make_plan(bound_rules(rules, system.kind), seed=0, deterministic=system.deterministic)
+
     def _cost(self, rule: BoundRule) -> int:
-        """How many predictions one case under this rule takes."""
-        relation, (change,) = rule.relation, rule.transformations
-        draws = relation.count("draws") if change.random else 1
-        return draws * (1 if self.store.manifest().system.deterministic else relation.count("repeats"))
+        """How many predictions one case under this rule takes beside those of its unchanged input."""
+        return sum(one.draws * one.repeats for one in self._plan([rule]).follow_ups)
 
     # -- asking
 
@@ -183,7 +183,7 @@ class Search:
         fitting: Pairs = []
         for rule, case in pairs:
             new = [key for key in ((rule.id, case), ("", case)) if key not in self._counted]
-            cost = sum(self._cost(rule) if key[0] else 1 for key in new)
+            cost = sum(self._cost(rule) if key[0] else self._plan(self.rules).sources for key in new)
             if self.used + cost > most:
                 break
             self.used += cost
@@ -198,16 +198,16 @@ class Search:
         manifest, limits = self.store.manifest(), self.limits
         order = random_order(cases, manifest.seed)
         half = -(-len(order) // 2)
-        self.held_out = order[half:]
+        apart = self.held_out = order[half:]
         rules = [one.for_output(manifest.system.kind) for one in self.rules]
-        kept = max(1, int(MEMBERS * limits.budget) // (len(rules) + 1))
+        each, source = [self._cost(one) for one in rules], self._plan(self.rules).sources
+        kept = max(1, int(MEMBERS * limits.budget) // (sum(each) + source))
         self.searching, self.unreached = order[: min(kept, half)], max(0, half - kept)
         yield from self._members(rules, self.searching)
-        reserve = len(self.held_out) * (1 + limits.count * (limits.most + 1)) + limits.count * EACH_SHRUNK
+        reserve = len(apart) * source + (len(apart) * (limits.most + 1) + EACH_SHRUNK) * limits.count * max(each)
         kept_back = min(RESERVE * limits.budget, reserve)
-        most = limits.budget - kept_back
         explorer = _Explorer(self, self.searching, manifest.seed)
-        yield from explorer.explore(most)
+        yield from explorer.explore(limits.budget - kept_back)
         self.tried, self.winners = len(explorer.trials), explorer.winners()
         together = sorted({one for winner in self.winners for one in winner.members})
         last = [*(winner.rule for winner in self.winners), *(self.members[one] for one in together)]

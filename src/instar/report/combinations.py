@@ -155,7 +155,7 @@ def outcome_sentences(choice: Search, *, blind: bool) -> list[str]:
     size = "2" if limits.most == 2 else "2 or 3"
     notes = [
         f"{count_of(choice.tried, 'combination')} of {size} of {count_of(len(choice.members), 'rule')} "
-        f"{'was' if choice.tried == 1 else 'were'} tried; "
+        f"{'was' if choice.tried < 2 else 'were'} tried; "
         f"{of_total(choice.used, limits.budget, 'prediction')} of the budget were used."
     ]
     weaker = [f"{rule} as {mild}" for rule, mild in choice.weaker.items() if mild]
