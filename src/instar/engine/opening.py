@@ -43,7 +43,8 @@ def refuse_other_inputs(
     """That a dataset which joins a run has other inputs by names that the run knows: they would never be asked, and
     the answers to those of before would pass for answers to them."""
     datasets = store.manifest().datasets if store.exists else ()
-    if not datasets or not _joins(datasets, DatasetInfo.of(dataset.name, dataset.root, limit)):
+    added = DatasetInfo.of(dataset.name, dataset.root, limit)
+    if not datasets or not _joins(datasets, added):
         return
     rows = store.cases([*_PLACE, "case", "hash"], pl.col("status") == "ok")
     stored = {row["case"]: row for row in rows.iter_rows(named=True)}
@@ -54,9 +55,10 @@ def refuse_other_inputs(
     for case in elsewhere:
         _, read = read_case(case)
         if not isinstance(read, InputRead) or read.hash != stored[case.id]["hash"]:
+            place = f" in {added.root}" if added.name in [each.name for each in datasets] else ""
             raise Conflict(
                 f"{store.folder} has answers to {case.id} of {' and '.join(each.name for each in datasets)}, and "
-                f"{dataset.name} has another input by that name, which would never be asked. Give another folder "
+                f"{added.name}{place} has another input by that name, which would never be asked. Give another folder "
                 "(`out`), or start over (`fresh`)"
             )
 
