@@ -26,6 +26,8 @@ from tests.engine.test_shards import same
 from tests.missing import module
 from tests.toys import write_scenes
 
+for _name, _value in ENVIRONMENT.items():  # Ray reads it when it is imported, and any test may be the first to do that
+    os.environ.setdefault(_name, _value)
 ROOT = Path(__file__).parents[2]
 RULES = "gamma(0.5) + mirror(h)"
 
@@ -34,8 +36,6 @@ RULES = "gamma(0.5) + mirror(h)"
 def cluster() -> Iterator[Any]:
     """A head without CPUs, and one node. It takes seconds to start, so that all tests share it."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in ENVIRONMENT.items():
-            patch.setenv(name, value)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT), *sys.path]))
         module("ray")
         from ray.cluster_utils import Cluster
