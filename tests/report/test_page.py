@@ -141,8 +141,8 @@ def test_advice_in_a_headline_is_spelled_as_code(pictures: Path, tmp_path: Path)
     """A headline stands above the slider, and beside the rates of each of several runs."""
 
     def weak(pixels: np.ndarray) -> instar.Detections:
-        found = rectangles(pixels)
-        return instar.Detections.from_xyxy(found.boxes, found.labels, 0.15 * found.scores)
+        answer = rectangles(pixels)
+        return instar.Detections.from_xyxy(answer.boxes, answer.labels, 0.15 * answer.scores)
 
     runs = [run(system, ("mirror(h)",), pictures, tmp_path / system.__name__) for system in (weak, rectangles)]
     for shown in (runs[:1], runs):

@@ -88,8 +88,8 @@ def test_of_three_runs_each_that_surely_finds_less_than_the_first_is_named(
     third = instar.run(largest, SUITE, photos, out=tmp_path / "largest", workers=0, name="largest")
     less = "largest finds 8 in the unchanged inputs of 8 cases, "
     for several, count in (([*runs, third], 1), ([third, *runs], 2)):
-        said = [words for words in make_report(several, images=0).words if words.startswith(less)]
-        assert len(said) == count and all("fewer violations alone say little" in words for words in said)
+        caveats = [words for words in make_report(several, images=0).words if words.startswith(less)]
+        assert len(caveats) == count and all("fewer violations alone say little" in words for words in caveats)
     assert not any("unchanged inputs" in words for words in make_report([runs[0], *runs], images=0).words)
 
 

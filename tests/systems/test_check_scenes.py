@@ -15,7 +15,7 @@ from instar.systems.system import System
 from tests.systems.test_check_table import ahead, walker
 
 
-def said(system: System, scenes: Sequence[Scene], name: str) -> Finding:
+def finding_of(system: System, scenes: Sequence[Scene], name: str) -> Finding:
     findings, _ = check_system(system, [(str(number), scene) for number, scene in enumerate(scenes)])
     return next(one for one in findings if one.name == name)
 
@@ -29,8 +29,8 @@ def slower(scene: Scene) -> Scene:
 
 def test_displacements_of_who_slows_down_are_not_taken_for_metres() -> None:
     moved = walker(lambda scene, rng: ahead(scene, rng) - scene.position)
-    found = said(moved, [slower(scene) for _, scene in SCENES], "coordinates")
-    assert "read as displacements it is" in found.message, found.message
+    finding = finding_of(moved, [slower(scene) for _, scene in SCENES], "coordinates")
+    assert "read as displacements it is" in finding.message, finding.message
 
 
 def straight(scene: Scene, rng: np.random.Generator) -> np.ndarray:
@@ -45,8 +45,8 @@ def test_futures_are_counted_of_who_walks() -> None:
     first, second, wide = (scene for _, scene in SCENES)
     still = replace(first, past=np.repeat(first.past[-1:], len(first.past), axis=0))
     system = walker(straight)
-    assert said(system, [first, still, second], "samples").message == "20 different futures"
-    fewer = said(system, [first, second, wide], "samples")
+    assert finding_of(system, [first, still, second], "samples").message == "20 different futures"
+    fewer = finding_of(system, [first, second, wide], "samples")
     assert fewer.state == "ok"
     assert re.fullmatch(r"20 different futures; fewer in 1 of 3 scenes, \d at the least", fewer.message), fewer
-    assert said(system, [still], "samples").state == "skipped"
+    assert finding_of(system, [still], "samples").state == "skipped"

@@ -121,7 +121,7 @@ class Search:
         left = self.limits.budget - self.store.predictions(["status"], query=lambda rows: rows.select(pl.len())).item()
         known, chosen = set(self.store.cases(["case"])["case"]), dict[str, set[str]]()
         for rule, case in waiting:
-            left -= self._cost(self._rules[rule]) + self._plan(self.rules).sources * (case not in known)
+            left -= self._cost(self._rules[rule]) + (0 if case in known else self._plan(self.rules).sources)
             known.add(case)
             if left < 0:
                 break

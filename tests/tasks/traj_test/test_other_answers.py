@@ -39,8 +39,10 @@ def test_it_has_no_limit_to_search(tmp_path: Path, family: str) -> None:
 
 
 def test_where_no_case_has_a_limit_it_is_said_why(tmp_path: Path) -> None:
-    found = instar.boundary(predictor(Stroller()), "rotation => hvc", dataset(3), out=tmp_path, workers=0, visual=False)
-    words = list(boundary_sentences(found))
+    search = instar.boundary(
+        predictor(Stroller()), "rotation => hvc", dataset(3), out=tmp_path, workers=0, visual=False
+    )
+    words = list(boundary_sentences(search))
     assert "rotation degrees above 0: no case has a limit (3 not judged)." in words
-    said = "3 pairs were not judged: this system gives no probability map, which the relation compares."
-    assert words.count(said) == 1
+    reason = "3 pairs were not judged: this system gives no probability map, which the relation compares."
+    assert words.count(reason) == 1
