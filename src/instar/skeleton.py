@@ -4,7 +4,6 @@ The built-in skeletons are TOML files in `skeletons/`, written as a user writes 
 describes the format. Left and right are the subject's own.
 """
 
-# A long file, because a skeleton, what is checked of it and how it is written are one thing.
 
 from __future__ import annotations
 

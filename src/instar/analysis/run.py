@@ -1,6 +1,5 @@
 """A run to look at: its folder, and every question one can ask of it."""
 
-# A long file, because whatever is asked of a run is one short method of it, and no method has logic of its own.
 
 from __future__ import annotations
 
