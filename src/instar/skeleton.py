@@ -4,7 +4,6 @@ The built-in skeletons are TOML files in `skeletons/`, written as a user writes 
 describes the format. Left and right are the subject's own.
 """
 
-
 from __future__ import annotations
 
 import re

@@ -1,6 +1,5 @@
 """A run to look at: its folder, and every question one can ask of it."""
 
-
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
