@@ -17,7 +17,7 @@ from instar.analysis.limits import BROKEN, HELD, UNJUDGED, UNKNOWN, next_levels
 from instar.engine import Progress
 from instar.image import Pixels
 from instar.report.boundary_panel import frontier_points, grid_charts
-from instar.report.boundary_words import boundary_sentences, curve_table, median_table, unfinished_words
+from instar.report.boundary_words import boundary_findings, curve_table, median_table, unfinished_words
 from instar.report.findings import findings
 from instar.spelling import Parameter, Scale
 from instar.suites.grid import Grid, suite_of
@@ -215,11 +215,11 @@ def test_where_a_system_crashes_at_strong_changes_the_limit_is_not_known(photos:
 
 def test_a_median_that_few_cases_broke_for_is_called_an_estimate(photos: Path, tmp_path: Path) -> None:
     search = instar.boundary(dim, "gamma", photos, out=tmp_path / "run", workers=0, visual=False)
-    sure = " ".join(boundary_sentences(search))
+    sure = " ".join(one.words for one in boundary_findings(search))
     assert "estimated" not in sure
     (row,) = search.median.filter(pl.col("ray").str.contains("above")).to_dicts()
     few = {**row, "broken": 2, "lost": 4, "unbroken": 0, "broken_before": 0, "cases": 6}
-    told = " ".join(boundary_sentences(replace(search, median=pl.DataFrame([few]))))
+    told = " ".join(one.words for one in boundary_findings(replace(search, median=pl.DataFrame([few]))))
     assert "an estimated half of 6 cases have broken at" in told
     assert ": 2 broke, and 4 were lost before they did." in told
     assert "the true limits are smaller than these" in told
@@ -293,7 +293,7 @@ def test_one_case_unreadable_cases_and_a_search_of_whole_numbers(photos: Path, t
         none = instar.boundary(dim, "gamma", folder, out=tmp_path / "none", workers=0)
     assert none.limits.height == 0
     assert none.median["cases"].to_list() == [0, 0]
-    assert "no case has a limit (no case was read)" in " ".join(boundary_sentences(none))
+    assert "no case has a limit (no case was read)" in next(boundary_findings(none)).words
     (folder / "b.png").write_bytes((photos / "001.png").read_bytes())
     some = instar.boundary(dim, "motion(direction=0)", folder, out=tmp_path / "some", workers=0)
     assert some.limits["case"].to_list() == ["b.png"]
@@ -304,7 +304,8 @@ def test_inputs_in_which_nothing_is_found_are_not_judged(photos: Path, tmp_path:
     with pytest.warns(UserWarning, match="not one pair was judged"):
         search = instar.boundary(lambda pixels: nothing(), "gamma", photos, out=tmp_path / "run", workers=0)
     assert set(search.limits["status"]) == {"not judged"}
-    assert "6 pairs were not judged: nothing was found in either image." in boundary_sentences(search)
+    (reason,) = [one for one in boundary_findings(search) if one.code == "boundary.not_judged"]
+    assert reason.figures["pairs"] == 6
     assert search.run.predictions().height == 2 * CASES  # the source, and the same again
 
 

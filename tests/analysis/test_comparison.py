@@ -12,7 +12,7 @@ import pytest
 import instar
 from instar.analysis import severities
 from instar.analysis.comparison import Sides, differences, family_differences, flips, sides, target_differences
-from instar.report.verdict import rules_words
+from instar.report.verdict import rules_finding
 from instar.stats import clustered_difference, mcnemar, median_shift, paired_difference, swapped_sides
 from tests.analysis.frames import table
 from tests.toys import steady, write_scenes
@@ -51,8 +51,8 @@ def test_a_rule_without_a_common_case_asks_nothing_and_counts_in_no_correction()
     none = [None] * 8
     rows = differences(pair({"a": [0.1] * 8, "b": none}, {"a": [0.9] * 8, "b": none}))
     assert rows["p_corrected"].to_list() == [2 / 2**8, 1.0]
-    words = rules_words(rows.rename({"group": "name"}), ("first", "second"))
-    assert words.endswith("(corrected for 1 rule).")
+    finding = rules_finding(rows.with_columns(name="group").rename({"group": "rule"}), ("first", "second"))
+    assert finding.code == "compare.worse" and finding.figures["rules"] == 1
 
 
 def test_a_case_counts_once_in_its_family_and_only_by_rules_that_both_judged() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import instar
 from instar import Case, Dataset, Detections, Image, Labels, declare
-from instar.report.sentences import answers_words
+from instar.report.sentences import answers_findings
 from tests.quality import painted
 
 
@@ -56,7 +56,7 @@ def test_answers_that_tell_something_are_not_doubted(name: str, tmp_path: Path) 
     run = instar.run(
         system, "mirror(h) + gamma(2)", Dataset("signs", "", lambda: iter(cases)), out=tmp_path / "run", workers=0
     )
-    assert not answers_words(run.answers(), run.judged())
+    assert not answers_findings(run.answers(), run.judged())
     assert not run.any_rule()["violated"]
 
 

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from instar.analysis import Severities
 from instar.analysis.comparison import Sides, cautious_counts, severity_signs
-from instar.report.compared import severities_words
+from instar.report.compared import severities_findings
 from instar.stats import (
     binomial_bounds,
     clustered_difference,
@@ -118,12 +118,10 @@ def test_severities_that_fall_by_half_are_seen_where_no_rate_changes() -> None:
     second = first * rng.lognormal(0, 0.05, first.shape)
     second[4] = first[4] / 2
     signs = severity_signs(_matrix(first), _matrix(second))
-    words = severities_words(signs, ("v1", "v2"), {"rule 4": "resolution(0.2)"})
-    assert words.startswith(
-        "Whatever the threshold, severities of v2 are surely lower than those of v1 under 1 of 20 rules, most surely "
-        "under resolution(0.2): lower in 20 and higher in 0 of 20 cases, p < "
-    )
-    assert not severities_words(signs.filter(pl.col("rule") != "rule 4"), ("v1", "v2"), {})
+    (finding,) = severities_findings(signs, ("v1", "v2"), {"rule 4": "resolution(0.2)"})
+    assert finding.code == "compare.severities"
+    assert finding.figures == {"rules": 20, "lower": ["rule 4"]}
+    assert not severities_findings(signs.filter(pl.col("rule") != "rule 4"), ("v1", "v2"), {})
 
 
 @pytest.mark.parametrize(("shared", "first", "second"), [(0.2, 0.05, 0.05), (0.05, 0.02, 0.1), (0.5, 0.1, 0.02)])

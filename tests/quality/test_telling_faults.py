@@ -30,7 +30,7 @@ from instar.relations import relations
 from instar.report import show_run
 from instar.report.findings import findings
 from instar.report.section import make_section
-from instar.report.sentences import answers_words, headline
+from instar.report.sentences import answers_findings, headline
 from instar.skeleton import skeleton
 from instar.systems.check import check_system
 from instar.systems.check.examination import COUNTS
@@ -228,12 +228,9 @@ def test_coordinates_in_shares_of_the_image_are_told(kind: str, answer: Answer, 
         system = declare(kind=kind)(lambda pixels, one=one: one(pixels))
         data = Dataset("signs", "", lambda: iter(cases))
         run = instar.run(system, "gamma(2)", data, out=tmp_path / name, workers=0)
-        words = answers_words(run.answers(), run.judged())
-        if name == "pixels":
-            assert not words
-        else:
-            assert len(words) == 1 and "`instar check` says what to change" in words[0]
-            assert words[0] in [finding.words for finding in findings(run)]
+        codes = [one.code for one in answers_findings(run.answers(), run.judged())]
+        assert codes == ([] if name == "pixels" else ["coordinates.normalised"])
+        assert set(codes) <= {one.code for one in findings(run)}
 
 
 def test_scores_in_percent_are_told(tmp_path: Path) -> None:
@@ -244,20 +241,19 @@ def test_scores_in_percent_are_told(tmp_path: Path) -> None:
     for name, answer, told in (("heat", weak_poses(1.2), False), ("percent", weak_boxes(93.0), True)):
         system = declare(kind="poses" if name == "heat" else "detections")(lambda pixels, answer=answer: answer(pixels))
         run = instar.run(system, "gamma(2)", Dataset("signs", "", lambda: iter(cases)), out=tmp_path / name, workers=0)
-        words = answers_words(run.answers(), run.judged())
+        found = answers_findings(run.answers(), run.judged())
         (check,) = [check for check in checked(run, read_policy(policy)) if check.name == "answers"]
         assert check.passed is not told
         if not told:
-            assert not words
+            assert not found
             continue
-        assert words == [
-            "All scores are 93, and not between 0 and 1. Rules count what scores at least 0.5 as found, "
-            "so that the rates say little. Change the adapter: divide percent by 100."
-        ]
-        assert words[0] in [finding.words for finding in findings(run)]
+        assert [(one.code, one.figures) for one in found] == [("scores.out_of_range", {"low": 93, "high": 93})]
+        assert found[0] in findings(run)
         assert "All scores are 93;" in check.words
         every = run.judge(confidence=0.0)
-        assert not answers_words(run.answers(every), run.judged(every))  # by which all count, whatever their scores are
+        assert not answers_findings(
+            run.answers(every), run.judged(every)
+        )
 
 
 def test_objects_that_are_found_twice_are_told(tmp_path: Path) -> None:

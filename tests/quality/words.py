@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -26,14 +27,26 @@ def said(run: instar.Run, **how: Any) -> list[Finding]:
     """The findings of a run, with plain spaces; made once, however often a test asks."""
 
     def make() -> list[Finding]:
-        return [Finding(plain(each.words), each.accuses) for each in findings(run, **how)]
+        return [replace(each, words=plain(each.words)) for each in findings(run, **how)]
 
     return run.cached(("said", *sorted(how.items())), make)
 
 
 def accusations(run: instar.Run, **how: Any) -> list[str]:
     """What is said against a system: nothing, if it is flawless."""
-    return [each.words for each in said(run, **how) if each.accuses]
+    return [each.words for each in said(run, **how) if each.against]
+
+
+def against(run: instar.Run, **how: Any) -> list[str]:
+    """Return the codes of the findings against a system."""
+    return [each.code for each in said(run, **how) if each.against]
+
+
+def finding(run: instar.Run, code: str, **how: Any) -> Finding:
+    """Return the first finding with this code."""
+    codes = {each.code: each for each in reversed(said(run, **how))}
+    assert code in codes, f"{code} is not among {list(codes)}"
+    return codes[code]
 
 
 def assert_accused(run: instar.Run, words: str, **how: Any) -> None:

@@ -109,8 +109,8 @@ def test_a_comparison_says_beside_the_rates_which_run_found_little(
     made = make_report(runs, images=0)
     (_, one, drawn), names = made.comparisons[0], made.names
     little = "The system found nothing in 4 of 6 source images. Only 4 of 12 pairs were judged (33\xa0%)"
-    assert " ".join(one.notes[names[0]]).startswith(little)
-    assert one.notes[names[1]][0] == ALL
+    assert " ".join(note.words for note in one.notes[names[0]]).startswith(little)
+    assert one.notes[names[1]][0].words == ALL
     html = unescape(page(made))
     top = html[html.index('id="comparison"') : html.index('class="figures"')]
     assert little in top and ALL in top

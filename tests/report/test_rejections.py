@@ -20,7 +20,7 @@ from instar.cli import app
 from instar.outputs.forecast import Forecast
 from instar.report import show_run
 from instar.report.page import make_report, page
-from instar.report.sentences import headline, rejection_words
+from instar.report.sentences import headline, rejection_findings
 from instar.report.unbroken import unbroken
 from instar.scene import Scene
 from instar.viewer import application
@@ -83,7 +83,7 @@ def test_report_and_viewer_say_it_too(leaning: instar.Run) -> None:
 def test_a_flawless_system_is_not_accused_by_its_tests(tmp_path: Path) -> None:
     flawless = run(Walker(gives_map=False), tmp_path / "flawless")
     assert (flawless.tests().filter(family="mirror")["p_corrected"] > 0.05).all()
-    assert "say little" not in " ".join(rejection_words(flawless.tests()))
+    assert "say little" not in " ".join(one.words for one in rejection_findings(flawless.tests()))
 
 
 def test_too_few_samples_are_told_instead_of_nought_per_cent(tmp_path: Path) -> None:

@@ -20,12 +20,12 @@ from instar.report.section import noise_of
 from instar.report.sentences import (
     _extremes,
     _kinds,
-    answers_words,
+    answers_findings,
     detail_words,
     over_cases_text,
-    rejected_rule_words,
-    rule_words,
-    unjudged_words,
+    rejected_rule_finding,
+    rule_finding,
+    unjudged_findings,
     violating,
 )
 from instar.report.slice_words import slice_words
@@ -79,8 +79,8 @@ def row(violated: int, worst: float | None, **kinds: int) -> dict[str, Any]:
 )
 def test_a_violated_rule_is_said_in_words_with_every_way_counted(rate: dict[str, Any], ways: str) -> None:
     start = f"{rate['violated']} of 9 cases violate motion(11, 0) (motion blur, 11 pixels, at 0°): "
-    assert rule_words(rate, "body lengths", MEANINGS, None) == f"{start}{ways}."
-    sentence = rule_words(rate, "body lengths", MEANINGS, "mistakes in blur along the image")
+    assert rule_finding(rate, "body lengths", MEANINGS, None).words == f"{start}{ways}."
+    sentence = rule_finding(rate, "body lengths", MEANINGS, "mistakes in blur along the image").words
     assert sentence == f"{start}{ways}. This rule looks for mistakes in blur along the image."
 
 
@@ -100,17 +100,17 @@ def test_violations_without_a_kind_are_counted_beside_those_with_one(violated: l
 def test_low_scores_are_told_only_of_images_in_which_nothing_was_found() -> None:
     """Four of the twelve images have scores that count."""
     judged = Judged(pairs=24, judged=8, nothing_found=16, not_applicable=0, failed=0, cases=12, empty=8)
-    (words,) = answers_words(Answers(12, 8, False, 0.5, 0.48), judged)
-    assert words.startswith("In the images in which nothing was found, no score reaches the confidence of 0.5")
-    assert "the highest there is 0.48." in words
-    (everywhere,) = answers_words(Answers(12, 12, True, 0.5, 0.48), judged)
-    assert everywhere.startswith("No score reaches") and "the highest is 0.48." in everywhere
+    (low,) = answers_findings(Answers(12, 8, False, 0.5, 0.48), judged)
+    assert low.words.startswith("In the images in which nothing was found, no score reaches the confidence of 0.5")
+    assert low.code == "scores.low" and low.figures == {"highest": 0.48, "confidence": 0.5}
+    (everywhere,) = answers_findings(Answers(12, 12, True, 0.5, 0.48), judged)
+    assert everywhere.words.startswith("No score reaches") and everywhere.code == "scores.low"
 
 
 def test_a_test_rejects_and_tests_reject() -> None:
     one = {"share": 1.0, "tests": 1, "p_corrected": 0.04}
-    assert "100 % of 1 test rejects (corrected p = 0.04)" in plain(rejected_rule_words(one, "mirror(h)", None))
-    assert "100 % of 2 tests reject (" in plain(rejected_rule_words({**one, "tests": 2}, "mirror(h)", None))
+    assert "100 % of 1 test rejects (corrected p = 0.04)" in plain(rejected_rule_finding(one, "mirror(h)", None).words)
+    assert "100 % of 2 tests reject (" in plain(rejected_rule_finding({**one, "tests": 2}, "mirror(h)", None).words)
 
 
 def test_noise_names_its_relation_where_there_are_several() -> None:
@@ -188,8 +188,9 @@ def test_rules_that_are_violated_as_often_are_all_named(counts: list[tuple[int, 
 def test_an_image_with_an_answer_to_a_follow_up_alone_is_an_empty_source() -> None:
     """Twelve sources are empty; one of them has pairs all the same, since something is found in a follow-up."""
     judged = Judged(pairs=180, judged=36, nothing_found=143, not_applicable=1, failed=0, cases=15, empty=11)
-    words = unjudged_words(judged, Answers(15, 12, False))
-    assert words[0] == "The system found nothing in 12 of 15 source images."
+    first, few = unjudged_findings(judged, Answers(15, 12, False))
+    assert first.words == "The system found nothing in 12 of 15 source images."
+    assert (first.code, few.code) == ("judged.seldom_found", "judged.few")
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,11 @@ def test_of_three_runs_each_that_surely_finds_less_than_the_first_is_named(
     third = instar.run(largest, SUITE, photos, out=tmp_path / "largest", workers=0, name="largest")
     less = "largest finds 8 in the unchanged inputs of 8 cases, "
     for several, count in (([*runs, third], 1), ([third, *runs], 2)):
-        caveats = [words for words in make_report(several, images=0).words if words.startswith(less)]
-        assert len(caveats) == count and all("fewer violations alone say little" in words for words in caveats)
-    assert not any("unchanged inputs" in words for words in make_report([runs[0], *runs], images=0).words)
+        caveats = [one for one in make_report(several, images=0).leading if one.code == "compare.finds_less"]
+        assert len(caveats) == count and all(one.words.startswith(less) for one in caveats)
+        assert all(one.figures["fewer_in"] == "largest" for one in caveats)
+    again = make_report([runs[0], *runs], images=0).leading
+    assert "compare.finds_less" not in [one.code for one in again]
 
 
 def test_runs_that_judged_different_cases_say_whose_cases_the_first_figures_count(tmp_path: Path) -> None:
@@ -132,5 +134,5 @@ def test_thresholds_of_many_relations_are_said_once_and_not_in_the_headline(
         assert text.count(limits) > 1 if times > 1 else text.count(limits) == 1
         assert ("violated from the severities up that are said above" in text) is (times == 1)
         (accusing,) = [each for each in findings(run) if "violate at least one rule" in each.words]
-        assert accusing.accuses and (limits in accusing.words) is (times > 1)
-        assert [each.accuses for each in findings(run) if limits in each.words] == [times > 1]
+        assert accusing.against and (limits in accusing.words) is (times > 1)
+        assert [each.against for each in findings(run) if limits in each.words] == [times > 1]

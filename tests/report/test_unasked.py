@@ -55,7 +55,7 @@ def test_a_run_of_which_everything_failed_says_so_first(photos: Path, tmp_path: 
     with pytest.warns(UserWarning, match="not one input was answered"):
         run = instar.run(broken, "mirror(h)+gamma(0.5)", photos, out=tmp_path / "run", workers=0)
     first, second = findings(run)[:2]
-    assert first.words == "Every pair failed, so that nothing could be judged." and first.accuses
+    assert first.words == "Every pair failed, so that nothing could be judged." and first.against
     assert second.words.startswith("8 pairs of 2 rules failed (error)")
 
 

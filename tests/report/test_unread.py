@@ -43,7 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> instar.Run:
 
 def test_show_report_and_viewer_name_them(run: instar.Run) -> None:
     """A run of which three fifths were never seen does not look like a run of what is left."""
-    sentences = {finding.words: finding.accuses for finding in findings(run)}
+    sentences = {finding.words: finding.against for finding in findings(run)}
     assert sentences[WORDS] is False, "files are damaged, not the system"
     printed = io.StringIO()
     show_run(Console(file=printed, width=400), run)

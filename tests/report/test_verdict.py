@@ -22,7 +22,7 @@ def test_an_interval_that_contradicts_p_is_explained(low: float, p: float, expla
     rules = pl.DataFrame([{**ROW, "difference": 0.33, "low": low, "high": 0.6, "p_corrected": p}])
     console = PlainConsole(file=io.StringIO(), width=200)
     flips = pl.DataFrame(schema={"worse": pl.Boolean})
-    show_verdict(console, Verdict("a", "b", (), (), (), 12, "violated from 0.2 up", rules, rules, flips))
+    show_verdict(console, Verdict("a", "b", (), (), 12, "violated from 0.2 up", rules, rules, flips))
     assert isinstance(console.file, io.StringIO)
     assert ("may be above 0.05 where the interval leaves out 0" in console.file.getvalue()) is explained
 
@@ -32,7 +32,7 @@ def test_a_pair_that_changed_does_not_read_as_if_it_had_not() -> None:
     rules = pl.DataFrame([{**ROW, "difference": 0.33, "low": 0.1, "high": 0.6, "p_corrected": 0.01}])
     pair = {"case": "a.png", "rule": ROW["rule"], "worse": True, "first": 0.1997, "second": 0.2003, "threshold": 0.2}
     console = PlainConsole(file=io.StringIO(), width=200)
-    show_verdict(console, Verdict("a", "b", (), (), (), 12, "violated from 0.2 up", rules, rules, pl.DataFrame([pair])))
+    show_verdict(console, Verdict("a", "b", (), (), 12, "violated from 0.2 up", rules, rules, pl.DataFrame([pair])))
     assert isinstance(console.file, io.StringIO)
     (line,) = (line.split() for line in console.file.getvalue().splitlines() if line.endswith("a.png"))
     assert line[:2] == ["0.1997", "0.2"]

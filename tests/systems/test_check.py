@@ -23,7 +23,7 @@ from instar.outputs.detections import Detections
 from instar.outputs.poses import Poses
 from instar.outputs.zones import Zones
 from instar.report.listings import show_findings
-from instar.report.sentences import answers_words
+from instar.report.sentences import answers_findings
 from instar.skeleton import Skeleton, skeleton, skeletons
 from instar.spelling import UnknownName
 from instar.systems.check import Finding, check_system, watched
@@ -368,8 +368,8 @@ def test_check_and_a_run_advise_the_same_of_the_same_images() -> None:
     """Round figures, from the best score of the images in which nothing counts."""
     advice = "the highest there is 0.36. If the scores of this system are that low, judge with `--set confidence=0.15 "
     judged = Judged(pairs=6, judged=2, nothing_found=4, not_applicable=0, failed=0, cases=3, empty=2)
-    (of_run,) = answers_words(Answers(3, 2, False, 0.5, 0.36), judged)
-    for words in (checked(scoring(0.36, 0.56))["scores"].message, of_run):
+    (of_run,) = answers_findings(Answers(3, 2, False, 0.5, 0.36), judged)
+    for words in (checked(scoring(0.36, 0.56))["scores"].message, of_run.words):
         assert f"{advice}--set margin=0.08`." in words
 
 

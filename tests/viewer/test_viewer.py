@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 
 import instar
 from instar.cli.printing import flags_spelled
-from instar.report.sentences import Finding
+from instar.report import Finding
 from instar.store import Store
 from instar.viewer import application, pictures
 from instar.viewer.charts import bins, histogram
@@ -809,7 +809,9 @@ def test_a_read_only_run_is_shown_as_it_was_judged(base: Path, tmp_path: Path, m
 def test_rates_are_shown_before_the_findings_are_there(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Findings ask about single landmarks, which takes seconds of a million pairs; rates are known long before."""
     done = threading.Event()
-    monkeypatch.setattr("instar.viewer.index.findings", lambda *args, **options: [Finding("All well.")] * done.wait(60))
+    monkeypatch.setattr(
+        "instar.viewer.index.findings", lambda *args, **options: [Finding("test.well", "All well.")] * done.wait(60)
+    )
     monkeypatch.setattr("instar.viewer.overview.PATIENCE", 0.01)
     made = application([base / "steady"], port=PORT)
     (run,) = made.state.viewer.runs

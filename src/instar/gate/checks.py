@@ -21,8 +21,8 @@ from instar.gate.check import Check
 from instar.gate.graphs import graph_check
 from instar.gate.measures import measured_check
 from instar.gate.policy import EACH_FAMILY, EACH_RULE, FAILED_AS, UNJUDGED, Limit, NoWorse, Policy, PolicyError, line_of
-from instar.report.compared import found_in_both, unshared_words
-from instar.report.copies import copies_words
+from instar.report.compared import found_in_both, unshared_findings
+from instar.report.copies import copies_finding
 from instar.report.words import (
     beside_limit,
     count_of,
@@ -66,7 +66,7 @@ def checked(run: Run, policy: Policy, baseline: Run | None = None) -> list[Check
     if baseline is not None and policy.no_worse:
         judgings = policy.judging, policy.judging
         pair = sides(baseline, run, judgings=judgings, threshold=policy.threshold)
-        apart = "".join(f" {one}" for one in unshared_words(baseline, run, ("the baseline", "the run")))
+        apart = "".join(f" {one.words}" for one in unshared_findings(baseline, run, ("the baseline", "the run")))
         for each in policy.no_worse:
             for place, (one, rules) in enumerate(gate.named(each)):
                 check = gate.no_worse(one, rules, pair)
@@ -122,7 +122,7 @@ class _Gate:
         policy, judged = self.policy, self.run.judged(self.policy.judging)
         any_rule = self.run.any_rule(policy.threshold, judging=policy.judging)
         cases, alike = any_rule["judged"], copies(self.run)
-        note = "" if alike is None else f" {copies_words(alike)}"
+        note = "" if alike is None else f" {copies_finding(alike).words}"
         checks = [
             Check(
                 "cases",

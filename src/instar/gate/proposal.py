@@ -12,7 +12,7 @@ from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.gate.checks import failed_predictions, meaningless, refuse_search
 from instar.gate.policy import PolicyError
-from instar.report.copies import copies_words
+from instar.report.copies import copies_finding
 from instar.stats import binomial_bounds
 
 _IDLE: Mapping[Idle, str] = {
@@ -45,7 +45,7 @@ def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAU
         blocks.append(f'[[limit]]\nof = "{row["rule"]}"  # over all cases together\nseverity = {most:g}\n')
     head = [
         "# What a run must hold. Made of one that holds it: put in the figures that you need.",
-        *([] if (alike := copies(run)) is None else [f"# {copies_words(alike)}"]),
+        *([] if (alike := copies(run)) is None else [f"# {copies_finding(alike).words}"]),
         f"cases = {max(1, *table['judged'])}  # as many were judged",
         f"failed = {_failed_share(run):g}  # the highest share of predictions that failed",
         f"not_judged = {min(1.0, ceil(100 * unjudged) / 100):g}  # the highest share of pairs without a severity",

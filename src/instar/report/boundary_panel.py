@@ -16,7 +16,7 @@ from instar.analysis.boundary import Boundary, searched_grids
 from instar.engine import DEFAULT
 from instar.report.boundary_pictures import limit_tiles, shown_limits
 from instar.report.boundary_words import (
-    boundary_sentences,
+    boundary_findings,
     cases_table,
     curve_table,
     median_table,
@@ -24,11 +24,11 @@ from instar.report.boundary_words import (
     value_text,
 )
 from instar.report.chart import Chart, Spec, drawn, names_below, share_axis, tooltip
+from instar.report.finding import Finding
 from instar.report.panels import Panel, PanelContent, PanelPictures, TaskTables
 from instar.report.picture import data_address
 from instar.report.rebuild import CannotDraw, run_legend
 from instar.report.section import Section
-from instar.report.sentences import Finding
 from instar.report.words import interval
 from instar.stats import survival
 from instar.suites.grid import PANEL, Grid, Ray
@@ -317,14 +317,14 @@ def boundary_tables(boundary: Boundary, *, judging: str = DEFAULT, brief: bool =
             *(cases_table(boundary, grid) for grid in boundary.grids if not brief),
         ],
         {"median": boundary.median, "curve": boundary.curve, "limits": boundary.limits},
-        before=list(boundary_sentences(boundary, judging=judging)),
+        before=[one.words for one in boundary_findings(boundary, judging=judging)],
     )
 
 
-def _remarks(run: Run, judging: str) -> Sequence[Finding | str]:
+def _remarks(run: Run, judging: str) -> Sequence[Finding]:
     if not searched_grids(run):
         return []
-    return [Finding(words) for words in boundary_sentences(run.boundary(judging=judging), judging=judging)]
+    return list(boundary_findings(run.boundary(judging=judging), judging=judging))
 
 
 PANELS: Mapping[str, Panel] = {PANEL: Panel(of_relation=_of_relation, tables=_tables, remarks=_remarks)}

@@ -12,6 +12,7 @@ from instar.analysis.boundary import Boundary, unjudged_ways
 from instar.analysis.limits import MOST_PERCENT, bisections
 from instar.engine import DEFAULT
 from instar.outputs import output_kind
+from instar.report.finding import Finding
 from instar.report.limits import limit_words
 from instar.report.tables import Table
 from instar.report.words import SPACE, amount, count_of, interval, listed, of_total, percent
@@ -78,10 +79,13 @@ def boundary_line(boundary: Boundary, most: int = 6) -> str:
     return f"<limits in {boundary.run.folder}: {words}>"
 
 
-def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, judging: str = DEFAULT) -> Iterator[str]:
-    """What was found: each way's median limit, what was broken before, not monotone or left out, and what it cost."""
+def boundary_findings(
+    boundary: Boundary, *, threshold: float | None = None, judging: str = DEFAULT
+) -> Iterator[Finding]:
+    """Yield each way's median limit, what was broken before, not monotone or left out, and what it cost."""
     rows = boundary.median.rows(named=True)
-    yield from map(_ray_words, rows)
+    for row in rows:
+        yield Finding("boundary.median", _ray_words(row), figures=row)
     yield from _reasons(boundary)
     yield from _gaps(rows)
     unordered = [row for row in rows if row["held_beyond"]]
@@ -89,18 +93,23 @@ def boundary_sentences(boundary: Boundary, *, threshold: float | None = None, ju
         ways = "; ".join(
             f"{row['ray']} ({row['held_beyond']:,} of {row['broken']:,}{_probed(row)})" for row in unordered
         )
-        yield (
+        yield Finding(
+            "boundary.not_monotonic",
             f"Not monotone: some broken cases hold again at a larger change: {ways}. A limit is the smallest change "
-            "that was seen to break the answer, and a smaller one may have been missed there; more probes look closer."
+            "that was seen to break the answer, and a smaller one may have been missed there; more probes look closer.",
+            figures={"ways": {row["ray"]: [row["held_beyond"], row["broken"]] for row in unordered}},
         )
     yield from _unprobed(rows)
-    yield from filter(None, map(_short_grid, boundary.grids))
+    for grid in boundary.grids:
+        yield from _short_grid(grid)
     limits = limit_words(boundary.run, threshold=threshold, judging=judging)
     share = percent(boundary.questions / boundary.every if boundary.every else 0.0)
-    yield (
+    yield Finding(
+        "boundary.cost",
         "Of the cases that are judged, the search asked "
         f"{of_total(boundary.questions, boundary.every, 'follow-up')} of the grid ({share}). "
-        f"An answer is broken where the rule is {limits}.{_suite_words(boundary.run, threshold)}"
+        f"An answer is broken where the rule is {limits}.{_suite_words(boundary.run, threshold)}",
+        figures={"predicted": boundary.questions, "grid": boundary.every},
     )
 
 
@@ -146,27 +155,31 @@ def _probed(row: Row) -> str:
     return f", {row['broken_below']:,} of them found by a probe below" if row["broken_below"] else ""
 
 
-def _unprobed(rows: Sequence[Row]) -> Iterator[str]:
+def _unprobed(rows: Sequence[Row]) -> Iterator[Finding]:
     """Ways on which no level was asked beside bisection, though there are others."""
     if unseen := [row for row in rows if row["unprobed"]]:
         ways = "; ".join(f"{row['ray']} ({of_total(row['unprobed'], row['cases'], 'case')})" for row in unseen)
-        yield (
+        yield Finding(
+            "boundary.not_probed",
             f"Whether the response is monotone is not known for {ways}: only the levels of bisection were asked there. "
             "A smaller change may break the answer, too, and a larger one may not; a search that is told how many "
-            "probes to make looks there."
+            "probes to make looks there.",
+            figures={"ways": {row["ray"]: [row["unprobed"], row["cases"]] for row in unseen}},
         )
 
 
-def _short_grid(grid: Grid) -> str | None:
-    """Why a search of so few levels takes more of them than others do; None where it does not."""
+def _short_grid(grid: Grid) -> Iterator[Finding]:
+    """Yield why a search of so few levels takes more of them than others do, if it does."""
     counts = [len(ray.levels) for ray in grid.rays]
     most, every = 2 + sum(map(bisections, counts)), 2 + sum(counts)
     if 100 * most <= MOST_PERCENT * every:
-        return None
-    return (
+        return
+    yield Finding(
+        "boundary.few_levels",
         f"{grid.family}: its levels are few, and bisection alone asks a case about up to "
         f"{of_total(most - 2, every - 2, 'level')}: with the source and the unchanged input {percent(most / every)} of "
-        "the predictions of the grid."
+        "the predictions of the grid.",
+        figures={"family": grid.family, "most": most, "levels": every},
     )
 
 
@@ -206,16 +219,17 @@ def _ray_words(row: Row) -> str:
     )
 
 
-def _reasons(boundary: Boundary) -> Iterator[str]:
+def _reasons(boundary: Boundary) -> Iterator[Finding]:
     """Why no case of a way was judged, the most frequent reasons first."""
     if (boundary.median["cases"] > 0).all():
         return
     for row in unjudged_ways(boundary).head(MOST_REASONS).iter_rows(named=True):
         was = "was" if row["pairs"] == 1 else "were"
-        yield f"{count_of(row['pairs'], 'pair')} {was} not judged: {row['reason'] or row['status']}."
+        words = f"{count_of(row['pairs'], 'pair')} {was} not judged: {row['reason'] or row['status']}."
+        yield Finding("boundary.not_judged", words, figures=row)
 
 
-def _gaps(rows: Sequence[Row]) -> Iterator[str]:
+def _gaps(rows: Sequence[Row]) -> Iterator[Finding]:
     """What was broken before, left out or lost on the way: once for all ways where it is the same for them."""
     before, left = dict[tuple[int, int], list[str]](), dict[str, list[str]]()
     for row in rows:
@@ -225,25 +239,31 @@ def _gaps(rows: Sequence[Row]) -> Iterator[str]:
         if words and row["cases"]:
             left.setdefault(words, []).append(row["ray"])
     for (broken, cases), ways in before.items():
-        yield (
+        yield Finding(
+            "boundary.broken_before",
             f"{_ways(ways, rows)}{of_total(broken, cases, 'case')} {'is' if broken == 1 else 'are'} violated before "
-            "anything is changed: the answer to the same input again breaks the rule."
+            "anything is changed: the answer to the same input again breaks the rule.",
+            figures={"ways": ways, "broken": broken, "cases": cases},
         )
     for words, ways in left.items():
-        yield f"{_ways(ways, rows)}of the cases that were read, these are left out: {words}."
+        words = f"{_ways(ways, rows)}of the cases that were read, these are left out: {words}."
+        yield Finding("boundary.left_out", words, figures={"ways": ways})
     for row in rows:
         if row["lost"]:
             one = row["lost"] == 1
-            yield (
+            yield Finding(
+                "boundary.lost",
                 f"{row['ray']}: {count_of(row['lost'], 'case')} {'was' if one else 'were'} not judged up to the far "
                 f"end ({_loss(row)}), and {'counts' if one else 'count'} as unbroken as far as "
-                f"{'it was' if one else 'they were'}."
+                f"{'it was' if one else 'they were'}.",
+                figures={key: row[key] for key in ("ray", "lost", "failed", "cases")},
             )
     if any(row["lost"] > MANY_LOST * row["cases"] for row in rows):
-        yield (
+        yield Finding(
+            "boundary.many_lost",
             "Curves and medians take the cases that were not judged to the end for cases like the others. Where they "
             "were lost because the change is large, as when the system fails on such inputs, that is not so, and the "
-            "true limits are smaller than these."
+            "true limits are smaller than these.",
         )
 
 

@@ -14,9 +14,10 @@ from instar.analysis.answers import found_in_sources
 from instar.analysis.comparison import LEVEL, aligned, corrected, rule_counts, severity_signs
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
-from instar.report.noise import memory_words
+from instar.report.finding import Finding
+from instar.report.noise import memory_finding
 from instar.report.section import Section, rates_per_threshold, start_of
-from instar.report.sentences import answers_words, unjudged_words
+from instar.report.sentences import answers_findings, unjudged_findings
 from instar.report.words import count_of, distinct_names, listed, of_total, p_words, severity_text
 from instar.stats import mcnemar
 from instar.store import Row, Schema
@@ -36,7 +37,7 @@ class Comparison:
     curves: pl.DataFrame
     rates: pl.DataFrame
     differences: Sequence[pl.DataFrame]
-    notes: Mapping[str, Sequence[str]]
+    notes: Mapping[str, Sequence[Finding]]
 
 
 def run_names(runs: Sequence[Run]) -> list[str]:
@@ -134,9 +135,10 @@ def _one(
     )
 
 
-def severities_words(signs: pl.DataFrame, names: tuple[str, str], spelled: Mapping[str, str]) -> str:
-    """Under which rules the severities of the second run are surely higher or lower than those of the first, whatever
-    the threshold; nothing where that is sure of none. `signs` are `severity_signs`, and may have medians beside them.
+def severities_findings(signs: pl.DataFrame, names: tuple[str, str], spelled: Mapping[str, str]) -> list[Finding]:
+    """Return under which rules the severities of the second run are surely higher or lower than those of the first.
+
+    It holds whatever the threshold; empty if no rule is sure. `signs` are `severity_signs`, and may include medians.
     """
     first, second = names
     judged = signs.filter(pl.col("cases") > 0).sort("severity_p", "rule")
@@ -145,16 +147,18 @@ def severities_words(signs: pl.DataFrame, names: tuple[str, str], spelled: Mappi
         (word, part) for word, own in _WAYS.items() if (part := sure.filter(pl.col(own[0]) > pl.col(own[1]))).height
     ]
     if not ways:
-        return ""
+        return []
     parts = [
         f"{word}{'' if number else f' than those of {first}'} under {of_total(part.height, judged.height, 'rule')}, "
         f"most surely under {_signs_words(part.row(0, named=True), word, spelled)}"
         for number, (word, part) in enumerate(ways)
     ]
-    return (
+    words = (
         f"Whatever the threshold, severities of {second} are surely {'; and '.join(parts)} (sign test, corrected for "
         f"{count_of(judged.height, 'rule')})."
     )
+    figures = {"rules": judged.height, **{word: part["rule"].to_list() for word, part in ways}}
+    return [Finding("compare.severities", words, figures=figures)]
 
 
 _WAYS = {"higher": ("higher", "lower"), "lower": ("lower", "higher")}
@@ -171,7 +175,7 @@ def _signs_words(row: Row, word: str, spelled: Mapping[str, str]) -> str:
     )
 
 
-def against_first(runs: Sequence[Run], judging: str = DEFAULT) -> list[str]:
+def against_first(runs: Sequence[Run], judging: str = DEFAULT) -> list[Finding]:
     """Of each of several runs whether its severities are surely higher or lower than those of the first, on the rules
     and cases that all have, and which of the two surely finds less."""
     if any(run.searched for run in runs):
@@ -180,57 +184,66 @@ def against_first(runs: Sequence[Run], judging: str = DEFAULT) -> list[str]:
     rules = [rule for rule in runs[0].changing_rules() if all(rule in run.changing_rules() for run in runs)]
     first, *others = (aligned(run.severities(judging), rules, cases) for run in runs)
     spelled = dict(runs[0].rules().select("rule", "name").iter_rows())
-    words = []
+    findings = []
     for name, run, other in zip(names[1:], runs[1:], others, strict=True):
         pair = names[0], name
-        words.append(severities_words(severity_signs(first, other), pair, spelled))
-        words.append(found_words(runs[0], run, pair, (judging, judging))[1])
-    return list(filter(None, words))
+        findings += severities_findings(severity_signs(first, other), pair, spelled)
+        findings += found_findings(runs[0], run, pair, (judging, judging))
+    return findings
 
 
-def own_notes(run: Run, judging: str, severities: Severities) -> list[str]:
+def own_notes(run: Run, judging: str, severities: Severities) -> list[Finding]:
     """What else to know of a run whose rates stand beside those of another one: what is missing of it, what its answers
     leave to be judged, and that it remembers."""
     extent = Extent.of(run.store)
     notes = run_notes(run.answers(judging), severities)
     if extent.missing and run.manifest.until is None:
-        notes.insert(0, f"It is unfinished: {of_total(extent.done, extent.planned, 'prediction')} are there.")
+        words = f"It is unfinished: {of_total(extent.done, extent.planned, 'prediction')} are there."
+        figures = {"done": extent.done, "planned": extent.planned}
+        notes.insert(0, Finding("run.unfinished", words, figures=figures))
     if extent.absent:
-        notes.insert(0, f"It was merged without {count_of(len(extent.absent), 'shard')}.")
+        words = f"It was merged without {count_of(len(extent.absent), 'shard')}."
+        notes.insert(0, Finding("run.shards_missing", words, figures={"missing": len(extent.absent)}))
     if memory := remembered(run, judging):
-        notes.append(memory_words(memory))
+        notes.append(memory_finding(memory))
     return notes
 
 
-def unshared_words(first: Run, second: Run, names: tuple[str, str]) -> list[str]:
-    """Rules and cases that only one of two runs has: no difference counts them."""
+def unshared_findings(first: Run, second: Run, names: tuple[str, str]) -> list[Finding]:
+    """Return which rules and cases only one of two runs has: no difference counts them."""
     rules = [set(run.changing_rules()) for run in (first, second)]
     cases = [set(run.cases()["case"]) for run in (first, second)]
-    words = []
+    findings = []
     for name, own, other in ((names[0], 0, 1), (names[1], 1, 0)):
         more = {"rule": len(rules[own] - rules[other]), "case": len(cases[own] - cases[other])}
         if any(more.values()):
             parts = [count_of(count, what) for what, count in more.items() if count]
-            words.append(f"Only {name} has {listed(parts)}, which no difference counts.")
-    return words
+            words = f"Only {name} has {listed(parts)}, which no difference counts."
+            figures = {"run": name, "rules": more["rule"], "cases": more["case"]}
+            findings.append(Finding("compare.unshared", words, figures=figures))
+    return findings
 
 
-def found_words(first: Run, second: Run, names: tuple[str, str], judgings: tuple[str, str]) -> tuple[str, str]:
-    """Which of two runs surely finds less in the unchanged inputs that both answered, and that in words: what is not
-    found breaks no rule. Nothing where neither does."""
+def found_findings(first: Run, second: Run, names: tuple[str, str], judgings: tuple[str, str]) -> list[Finding]:
+    """Return which of two runs surely finds less in the unchanged inputs that both answered, if one does.
+
+    What is not found breaks no rule. The figure `fewer_in` names the run.
+    """
     counts = found_in_both(first, second, judgings)
     if counts is None or counts["first"].sum() == counts["second"].sum():
-        return "", ""
+        return []
     first_only = counts.filter(pl.col("first") > pl.col("second")).height
     second_only = counts.filter(pl.col("second") > pl.col("first")).height
     one, other = int(counts["first"].sum()), int(counts["second"].sum())
     if mcnemar(first_only, second_only) > LEVEL:
-        return "", ""
+        return []
     (fewer, less), (most, more) = sorted(zip((one, other), names, strict=True))
-    return less, (
+    words = (
         f"{less} finds {fewer:,} in the unchanged inputs of {count_of(counts.height, 'case')}, {more} finds {most:,}: "
         "what is not found breaks no rule, and fewer violations alone say little."
     )
+    figures = {"fewer_in": less, "found": {names[0]: one, names[1]: other}, "cases": counts.height}
+    return [Finding("compare.finds_less", words, figures=figures)]
 
 
 def found_in_both(first: Run, second: Run, judgings: tuple[str, str]) -> pl.DataFrame | None:
@@ -247,10 +260,10 @@ def found_in_both(first: Run, second: Run, judgings: tuple[str, str]) -> pl.Data
     return both.filter(pl.col("case").is_in(same["case"].implode()))
 
 
-def run_notes(answers: Answers, severities: Severities) -> list[str]:
+def run_notes(answers: Answers, severities: Severities) -> list[Finding]:
     """What must stand beside the rates of a run, so that one that found little does not look best."""
     judged = judged_pairs(severities, severities.rules)
-    return [*unjudged_words(judged, answers), *answers_words(answers, judged)]
+    return [*unjudged_findings(judged, answers), *answers_findings(answers, judged)]
 
 
 def judged_words(one: Comparison) -> str:

@@ -142,10 +142,11 @@ def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
 
     if report.comparisons:
         yield from ("## Comparison", "", f"On {common_words(report.common)}.", "")
-        yield from (f"{_escaped(words)}\n" for words in report.words)
+        yield from (f"{_escaped(finding.words)}\n" for finding in report.leading)
     for place, one, made in report.comparisons:
         yield from (f"### Relation {one.section.relation}", "")
-        yield from (f"{_escaped(' '.join([f'{name}:', *notes]))}\n" for name, notes in one.notes.items() if notes)
+        about = {name: " ".join(note.words for note in notes) for name, notes in one.notes.items() if notes}
+        yield from (f"{_escaped(f'{name}: {words}')}\n" for name, words in about.items())
         for chart in made:
             yield from figure(chart)
         yield from _differences(one, report.names[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import polars as pl
 
@@ -14,23 +15,23 @@ from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.engine.progress import FAILURES, failure_reasons, status_counts, unreadable_cases
-from instar.report.copies import copies_words
+from instar.report.copies import copies_finding
+from instar.report.finding import Finding
 from instar.report.limits import LONG, limit_words
-from instar.report.noise import memory_words, noise_words
+from instar.report.noise import memory_finding, noise_finding
 from instar.report.panels import remarks_on
 from instar.report.section import counted_kinds, heading_of, noise_of
 from instar.report.sentences import (
-    Finding,
-    answers_words,
-    class_words,
+    answers_findings,
+    class_findings,
     named,
     over_cases_text,
     rate_words,
-    rejected_rule_words,
+    rejected_rule_finding,
     rejection_findings,
-    rule_words,
-    straying_words,
-    unjudged_words,
+    rule_finding,
+    straying_findings,
+    unjudged_findings,
     violating,
 )
 from instar.report.words import ONE_SIDED, count_of, listed, of_total, severity_text, violated_from
@@ -55,13 +56,12 @@ def findings(
     """What to know of a run, in sentences: what was not read, not judged or failed, what is violated and how, which
     parts stray, what its tests say, its noise and its memory, and what its tasks remark."""
     judged, answers = run.judged(judging, group=group), run.answers(judging)
-    failed = judged["failed"] == judged["pairs"]
     rates = run.rates(threshold, p=p, judging=judging, group=group)
     return [
         *_extent(run),
-        *(Finding(words, bool(judged["nothing_found"] or failed)) for words in unjudged_words(judged, answers)),
-        *(Finding(words, True) for words in answers_words(answers, judged)),
-        *(Finding(copies_words(alike)) for alike in [copies(run)] if alike is not None),
+        *unjudged_findings(judged, answers),
+        *answers_findings(answers, judged),
+        *(copies_finding(alike) for alike in [copies(run)] if alike is not None),
         *(_unreadable(run) if failures else ()),
         *((_failed_questions(run) if run.searched else _failures(run.unjudged(judging))) if failures else ()),
         *(() if run.searched else _whole(run, rates, threshold, p, judging, group)),
@@ -79,33 +79,42 @@ def _extent(run: Run) -> Iterator[Finding]:
     extent = Extent.of(run.store)
     if extent.shard is not None:
         yield Finding(
+            "run.shard",
             f"This run is {extent.shard.words}: it has only the cases of this shard, and what follows is about these. "
-            "`instar merge` joins the shards."
+            "`instar merge` joins the shards.",
+            figures={"number": extent.shard.number, "of": extent.shard.total},
         )
     if extent.absent:
         whose = "its" if len(extent.absent) == 1 else "their"
         yield Finding(
+            "run.shards_missing",
             f"This run was merged without {shard_words(extent.absent)}: {whose} cases are missing, and what follows is "
-            "about the others. The command that made the shards, given this folder and no shard, predicts the rest."
+            "about the others. The command that made the shards, given this folder and no shard, predicts the rest.",
+            figures={"missing": len(extent.absent)},
         )
     if run.searched:
         yield Finding(
+            "run.searched_limits",
             "This run searched for limits: a case was asked about a level only where its limit could be, so that the "
-            "rates of single rules are those of the cases that were asked, and not of all."
+            "rates of single rules are those of the cases that were asked, and not of all.",
         )
     elif run.manifest.until is not None:
         yield Finding(
+            "run.until",
             f"Cases were asked in random order until {run.manifest.until}, or until no case was left. The intervals "
             "hold however often one looks, and are wider for that. What is said of several rules together is about the "
-            "cases that were asked under all of them."
+            "cases that were asked under all of them.",
+            figures={"until": str(run.manifest.until)},
         )
     if run.manifest.search is not None:
         yield _combinations(run)
     if extent.whole and extent.done < extent.planned:
         yield Finding(
+            "run.unfinished",
             f"This run is not finished: {of_total(extent.done, extent.planned, 'prediction')} "
             f"{'is' if extent.done == 1 else 'are'} there, and what follows is about these. Run the same command "
-            "again: it goes on where it stopped."
+            "again: it goes on where it stopped.",
+            figures={"done": extent.done, "planned": extent.planned},
         )
 
 
@@ -114,8 +123,10 @@ def _combinations(run: Run) -> Finding:
     best = found_combinations(run)
     search = run.manifest.search
     words = "It found none." if search is not None and search.ended else "It has not come to its end yet."
+    figures: Row = {"found": best.height}
     if best.height:
         row = best.row(0, named=True)
+        figures |= {"worst": row["name"], **{key: row[key] for key in ("broken", "judged", "alone")}}
         together = f"its rules break {row['alone']:,} of these only together"
         if not row["alone"]:
             together = "one of its rules alone breaks these, too"
@@ -125,16 +136,20 @@ def _combinations(run: Run) -> Finding:
             f"{'; ' + together if row['broken'] else ''}."
         )
     rest = "What follows about rules is about each by itself, on the cases that it was asked about."
-    return Finding(f"This run searched for rules that break answers together. {words} {rest}", bool(best.height))
+    words = f"This run searched for rules that break answers together. {words} {rest}"
+    return Finding("search.combinations", words, bool(best.height), figures)
 
 
 def _unreadable(run: Run) -> Iterator[Finding]:
     """Inputs that could not be read: a matter of the dataset, not of the system."""
     reasons = unreadable_cases(run.store)
     if unread := sum(reasons.values()):
+        cases = run.store.cases(["case"]).height
         yield Finding(
-            f"{of_total(unread, run.store.cases(['case']).height, 'case')} cannot be read and "
-            f"{'counts' if unread == 1 else 'count'} in no rate ({_reasons_text(reasons)})."
+            "cases.unreadable",
+            f"{of_total(unread, cases, 'case')} cannot be read and "
+            f"{'counts' if unread == 1 else 'count'} in no rate ({_reasons_text(reasons)}).",
+            figures={"unreadable": unread, "cases": cases, "reasons": dict(reasons)},
         )
 
 
@@ -149,11 +164,13 @@ def _failures(unjudged: pl.DataFrame) -> Iterator[Finding]:
     failed = unjudged.filter(pl.col("status").is_in(FAILURES))
     for row in failed.head(SHOWN_REASONS).iter_rows(named=True):
         pairs = f"{count_of(row['pairs'], 'pair')} of {count_of(row['rules'], 'rule')}"
-        yield Finding(f"{pairs} failed ({row['status']}): {row['reason']}", True)
+        figures = {key: row[key] for key in ("pairs", "rules", "status", "reason")}
+        yield Finding("pairs.failed", f"{pairs} failed ({row['status']}): {row['reason']}", True, figures)
     rest = failed[SHOWN_REASONS:]
     if rest.height:
         more, reasons = count_of(int(rest["pairs"].sum()), "more pair"), count_of(rest.height, "other reason")
-        yield Finding(f"{more} failed for {reasons}.", True)
+        figures = {"pairs": int(rest["pairs"].sum()), "reasons": rest.height}
+        yield Finding("pairs.failed_more", f"{more} failed for {reasons}.", True, figures)
 
 
 def _failed_questions(run: Run) -> Iterator[Finding]:
@@ -164,7 +181,8 @@ def _failed_questions(run: Run) -> Iterator[Finding]:
         return
     attempts = failed + statuses.get("ok", 0)
     reasons = _reasons_text(failure_reasons(run.store, statuses))
-    yield Finding(f"{of_total(failed, attempts, 'prediction')} failed ({reasons}).", True)
+    words = f"{of_total(failed, attempts, 'prediction')} failed ({reasons})."
+    yield Finding("predictions.failed", words, True, {"failed": failed, "attempts": attempts})
 
 
 def _whole(
@@ -180,11 +198,13 @@ def _whole(
     rule = "at least one rule that changes something" if noisy else "at least one rule"
     rates_of_all = f"{violating(whole)} {rule} ({rate_words(whole)})."
     from_where = f"A rule is {limits}." + (f" A severity of ∞ means: {ONE_SIDED}." if one_sided else "")
+    figures = {key: whole[key] for key in ("violated", "judged", "rate", "low", "high")}
+    against = bool(whole["violated"])
     if len(limits) <= LONG:
-        yield Finding(f"{rates_of_all} {from_where}", bool(whole["violated"]))
+        yield Finding("rules.any", f"{rates_of_all} {from_where}", against, figures)
         return
-    yield Finding(rates_of_all, bool(whole["violated"]))
-    yield Finding(from_where)
+    yield Finding("rules.any", rates_of_all, against, figures)
+    yield Finding("rules.thresholds", from_where)
 
 
 def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Iterator[Finding]:
@@ -196,22 +216,19 @@ def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Ite
     ranked = violated.sort(order, descending=True, nulls_last=True, maintain_order=True)
     purposes = _purposes(run)
     for row in ranked.head(SHOWN_RULES).iter_rows(named=True):
-        yield Finding(
-            rule_words(row, row["unit"], relations[row["relation"]].meanings, purposes.get(row["rule"])), True
-        )
+        yield rule_finding(row, row["unit"], relations[row["relation"]].meanings, purposes.get(row["rule"]))
     rest = ranked["name"][SHOWN_RULES:].to_list()
     if rest:
         verb = "is" if len(rest) == 1 else "are"
-        yield Finding(f"{count_of(len(rest), 'more rule')} {verb} violated: {listed(rest)}.", True)
+        words = f"{count_of(len(rest), 'more rule')} {verb} violated: {listed(rest)}."
+        yield Finding("rule.violated_more", words, True, {"rules": ranked["rule"][SHOWN_RULES:].to_list()})
 
 
 def _straying(run: Run, threshold: float | None, judging: str) -> Iterator[Finding]:
     """Which parts stray more often than the whole, and which classes more often than others."""
     names = dict(run.rules().select("rule", "name").iter_rows())
-    for words in straying_words(run.straying_parts(threshold, judging=judging), names):
-        yield Finding(words, True)
-    for words in class_words(run.straying_classes(threshold, judging=judging), names, counted_kinds(run)):
-        yield Finding(words, True)
+    yield from straying_findings(run.straying_parts(threshold, judging=judging), names)
+    yield from class_findings(run.straying_classes(threshold, judging=judging), names, counted_kinds(run))
 
 
 def _rejections(run: Run, level: float, judging: str) -> Iterator[Finding]:
@@ -223,7 +240,7 @@ def _rejections(run: Run, level: float, judging: str) -> Iterator[Finding]:
         pl.col("rule").is_not_null() & (pl.col("p_corrected") <= level) & (pl.col("family") != "identity")
     )
     for row in sure.sort("share", descending=True, maintain_order=True).head(SHOWN_RULES).iter_rows(named=True):
-        yield Finding(rejected_rule_words(row, names[row["rule"]], purposes[row["rule"]]), True)
+        yield rejected_rule_finding(row, names[row["rule"]], purposes[row["rule"]])
 
 
 def _named_rules(run: Run) -> Mapping[str, str]:
@@ -253,9 +270,11 @@ def _over_cases(run: Run, judging: str) -> Iterator[Finding]:
         measured = ": ".join(filter(None, (over_cases_text(row), meaning)))
         severity = f"severity {severity_text(row['severity'], limit)}, {violated_from(limit)}"
         yield Finding(
+            f"over_cases.{'violated' if violated else 'kept'}",
             f"Over all cases, the rule {names[row['rule']]} is {'violated' if violated else 'kept'}: "
             f"{f'{measured} ({severity})' if measured else severity}.",
             violated,
+            {key: value for key, value in row.items() if value is not None},
         )
     rest = list(ranked[SHOWN_RULES:].iter_rows(named=True))
     spelled = dict(run.rules().select("rule", "name").iter_rows())
@@ -264,9 +283,8 @@ def _over_cases(run: Run, judging: str) -> Iterator[Finding]:
     for rules, state in ((more, "violated"), (kept, "kept")):
         if rules:
             verb = "is" if len(rules) == 1 else "are"
-            yield Finding(
-                f"Over all cases, {count_of(len(rules), 'more rule')} {verb} {state}: {listed(rules)}.", rules is more
-            )
+            words = f"Over all cases, {count_of(len(rules), 'more rule')} {verb} {state}: {listed(rules)}."
+            yield Finding(f"over_cases.{state}_more", words, rules is more, {"rules": rules})
 
 
 def _is_violated(row: Row, limits: Mapping[str, float]) -> bool:
@@ -281,12 +299,12 @@ def _noise(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:
         relation = row["relation"]
         own = sorted(limits.filter(relation=relation)["threshold"])
         below = " The threshold is not above this noise, so that the rates say little about the rules."
-        words = noise_words(
+        finding = noise_finding(
             row,
             units[relation],
             heading_of(relation) if noise.height > 1 else None,
             threshold=next((limit for limit in own if limit > row["floor"]), None),
         )
-        yield Finding(f"{words}{below if own and own[0] <= row['floor'] else ''}")
+        yield replace(finding, words=f"{finding.words}{below}") if own and own[0] <= row["floor"] else finding
     if memory := remembered(run, judging):
-        yield Finding(memory_words(memory), True)
+        yield memory_finding(memory)

@@ -18,7 +18,7 @@ from instar.engine import DEFAULT
 from instar.report.compared import own_notes, run_names
 from instar.report.console import headed_table, show_sentence, show_title
 from instar.report.limits import limit_words
-from instar.report.verdict import BETTER, FEWER, MORE, WORSE, Verdict, verdict
+from instar.report.verdict import ABOUT_ONE, BETTER, FEWER, MORE, WORSE, Verdict, verdict
 from instar.report.words import clipped, count_of, interval, listed, of_total, percent
 from instar.store import Row, moved_from
 
@@ -43,7 +43,7 @@ class Step:
     @property
     def words(self) -> list[str]:
         """What `instar compare` says of the two; of one alone, notes say it."""
-        return self.verdict.of_both
+        return [one.words for one in self.verdict.leading if one.code != ABOUT_ONE]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +136,7 @@ def history(
     for number, (run, name) in enumerate(zip(kept, names, strict=True), 1):
         step, notes = _step(versions, run, name, families, judging, threshold)
         rates = history_rates(run, families, limits, judging)
-        own = own_notes(run, judging, run.severities(judging).only(run.changing_rules()))
+        own = [one.words for one in own_notes(run, judging, run.severities(judging).only(run.changing_rules()))]
         versions.append(Version(number, name, run, rates, step, (*own, *notes)))
     notes = _family_notes(kept, families)
     if any(run.thresholds(threshold)[one] != limits[one] for run in kept for one in run.thresholds() if one in limits):
@@ -215,7 +215,8 @@ def _step(
         shared = (
             "" if earlier is before[-1] else f"It is compared with {earlier.name}, the latest before it that can be."
         )
-        return Step(against, each), [*notes, *filter(None, [shared, _other_system(earlier, run), *against.warnings])]
+        cautions = [one.words for one in against.cautions if one.code != ABOUT_ONE]
+        return Step(against, each), [*notes, *filter(None, [shared, _other_system(earlier, run), *cautions])]
     return None, notes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from instar.analysis import Memory
+from instar.report.finding import Finding
 from instar.report.words import SPACE, count_of, measured, of_total, p_text
 from instar.store import Row
 
@@ -30,6 +31,13 @@ def noise_words(noise: Row, unit: str, relation: str | None = None, *, threshold
     )
 
 
+def noise_finding(noise: Row, unit: str, relation: str | None = None, *, threshold: float | None = None) -> Finding:
+    """Return how far a model differs from itself: by chance, as it declares, or although it says that it is steady."""
+    code = "noise.declared" if _is_sampled(noise) else "noise.own"
+    figures = {key: noise[key] for key in ("noisy", "judged", "floor")}
+    return Finding(code, noise_words(noise, unit, relation, threshold=threshold), figures=figures)
+
+
 def _is_sampled(noise: Row) -> bool:
     """Whether several answers were compared with several: those of a system that says that it varies."""
     return bool(noise["sources"] > 1)
@@ -42,12 +50,13 @@ def answered_again(noise: Row) -> str:
     return f"Asked {noise['sources']:,} times about the source and {again} about the same again"
 
 
-def memory_words(memory: Memory) -> str:
-    """That a system answers from memory, and what follows from it."""
+def memory_finding(memory: Memory) -> Finding:
+    """Return that a system answers from memory, and what follows from it."""
     p = p_text(memory.p) if memory.p < 0.001 else f"= {p_text(memory.p)}"
-    return (
+    words = (
         "It remembers: its answer to one input depends on the inputs that it was asked about before. Where its two "
         "answers to the same unchanged input differ, they lean towards its answers to the inputs just before them "
         f"({of_total(memory.leaning, memory.cases, 'case')}, p {p}). All rates here depend on that order: reset the "
         "system before each input."
     )
+    return Finding("noise.memory", words, True, {"leaning": memory.leaning, "cases": memory.cases, "p": memory.p})

@@ -25,6 +25,7 @@ from instar.report.combinations import combination_pairs, combinations_panel
 from instar.report.compared import Comparison, common_cases, common_words, compare, run_names
 from instar.report.compared_figures import comparison
 from instar.report.figures import charts
+from instar.report.finding import Finding
 from instar.report.findings import findings
 from instar.report.flipped import FlippedPair, flipped_pairs
 from instar.report.gallery import Example, PairShown, examples, pairs_shown
@@ -35,12 +36,12 @@ from instar.report.picture import LegendEntry
 from instar.report.precision import MARK_MEANINGS, precision_panel
 from instar.report.rebuild import run_legend
 from instar.report.section import Section, make_section
-from instar.report.sentences import Finding, headline, over_cases_text, rate_words, violating
+from instar.report.sentences import headline, over_cases_text, rate_words, violating
 from instar.report.slice_words import slice_words
 from instar.report.tables import FORMULA, NUMBER
 from instar.report.thumbnails import thumbnails
 from instar.report.unbroken import unbroken
-from instar.report.verdict import leading_words
+from instar.report.verdict import leading_findings
 from instar.report.words import (
     INTERVAL_AND_P,
     breakable,
@@ -118,14 +119,14 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """All that a report says, ready to be written in any format; `words` are what to read first of several runs,
+    """All that a report says, ready to be written in any format; `leading` is what to read first of several runs,
     `panels` and `flipped` pairs are those of each comparison, by place."""
 
     title: str
     runs: Sequence[RunPage]
     names: Sequence[str]
     common: int
-    words: Sequence[str]
+    leading: Sequence[Finding]
     comparisons: Sequence[tuple[str, Comparison, Sequence[Chart]]]
     panels: Mapping[str, Sequence[PanelContent]]
     flipped: Mapping[str, Sequence[FlippedPair]]
@@ -184,7 +185,7 @@ def make_report(
         made,
         names,
         len(common_cases(runs, judging)) if len(runs) > 1 else 0,
-        leading_words(runs, threshold=threshold, judging=judging),
+        leading_findings(runs, threshold=threshold, judging=judging),
         [(_compared(one), one, comparison(one, names)) for one in compared],
         {_compared(one): panels_of_runs(runs, names, one.section, judging) for one in compared},
         {

@@ -16,9 +16,9 @@ from instar.analysis import Run
 from instar.engine import DEFAULT
 from instar.registry import BrokenPlugin, find, names
 from instar.report.chart import Chart
+from instar.report.finding import Finding
 from instar.report.picture import LegendEntry
 from instar.report.section import Section
-from instar.report.sentences import Finding
 from instar.report.tables import Table as Table
 
 
@@ -99,7 +99,7 @@ class Panel:
     `of_relation` is asked for every relation of a run, with the judging's id; `of_run` once; `of_runs` for every
     relation that several runs share. `tables` makes what `instar tables` prints of runs, with the level of
     significance for tests; `several`: it can put runs side by side. `remarks` are sentences on a run as a whole, which
-    stand among its findings; one that speaks against the system is a `Finding` that says so. `figures` are those of the
+    stand among its findings. `figures` are those of the
     task's paper that can be made of a run, by their numbers there: `7` for a figure, `II` for a table.
     """
 
@@ -108,7 +108,7 @@ class Panel:
     of_runs: Callable[[Sequence[Run], Sequence[str], Section, str], PanelContent | None] | None = None
     tables: Callable[[Sequence[Run], str, float], TaskTables | None] | None = None
     several: bool = False
-    remarks: Callable[[Run, str], Sequence[Finding | str]] | None = None
+    remarks: Callable[[Run, str], Sequence[Finding]] | None = None
     figures: Mapping[str, PaperFigure] = field(default_factory=dict)
     kind: str | None = None
 
@@ -153,8 +153,7 @@ def panels_of_run(run: Run, judging: str) -> list[PanelContent]:
 
 def remarks_on(run: Run, judging: str) -> list[Finding]:
     """What the panels of a run have to say of it as a whole."""
-    remarks = (each for panel in panels_of(run).values() if panel.remarks for each in panel.remarks(run, judging))
-    return [each if isinstance(each, Finding) else Finding(each) for each in remarks]
+    return [each for panel in panels_of(run).values() if panel.remarks for each in panel.remarks(run, judging)]
 
 
 def panels_of_runs(runs: Sequence[Run], names: Sequence[str], section: Section, judging: str) -> list[PanelContent]:

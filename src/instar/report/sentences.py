@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
@@ -15,7 +14,8 @@ from instar.analysis import Answers, kind_counts
 from instar.analysis.rates import Judged
 from instar.analysis.rejections import LEVEL
 from instar.relations import Relation
-from instar.report.noise import answered_again, memory_words, noise_words
+from instar.report.finding import Finding
+from instar.report.noise import answered_again, memory_finding, noise_words
 from instar.report.section import Section
 from instar.report.words import (
     ONE_SIDED,
@@ -36,19 +36,12 @@ from instar.systems.scores import unscaled_words, weak_words
 from instar.transforms.words import in_words, value_words
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence on a run as a whole, and whether it speaks against the system."""
-
-    words: str
-    accuses: bool = False
-
-
 def headline(section: Section, t: int) -> list[str]:
     """What a relation's rules found at a threshold: how much was judged where that is little, the finding, the
     extremes, the gaps and the noise."""
     whole, table = section.whole(t), section.at(t)
-    unjudged, telling = unjudged_words(section.judged, section.answers), answers_words(section.answers, section.judged)
+    unjudged = [one.words for one in unjudged_findings(section.judged, section.answers)]
+    telling = [one.words for one in answers_findings(section.answers, section.judged)]
     at = f"At a threshold of {section.with_unit(section.grid[t])}"
     if table.is_empty():
         return ["The suite has no rule of this relation but identity that is judged case by case.", *_noise(section, t)]
@@ -64,9 +57,9 @@ def headline(section: Section, t: int) -> list[str]:
         *unjudged,
         *telling,
         f"{at}, {violating(whole)} {rules} ({rate_words(whole)}).",
-        *rejection_words(section.tests),
-        *straying_words(section.straying[t], section.names),
-        *class_words(section.classes[t], section.names, section.counted),
+        *(one.words for one in rejection_findings(section.tests)),
+        *(one.words for one in straying_findings(section.straying[t], section.names)),
+        *(one.words for one in class_findings(section.classes[t], section.names, section.counted)),
         *_extremes(table),
         *_kinds(table, section.counted),
         *_gaps(section.judged),
@@ -84,8 +77,8 @@ def rate_words(row: Mapping[str, Any]) -> str:
     return f"{percent(row['rate'])}, 95{SPACE}% interval {interval(row['low'], row['high'])}"
 
 
-def rule_words(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | None) -> str:
-    """What is wrong under a violated rule: how often, in which ways, and what such a rule is there to show."""
+def rule_finding(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | None) -> Finding:
+    """Return what is wrong under a violated rule: how often, in which ways, and what such a rule is there to show."""
     kinds = [(each["count"], each["kind"], meanings.get(each["kind"])) for each in row["kinds"]]
     ways = [(count, f"{meaning} ({kind})" if meaning else kind) for count, kind, meaning in kinds]
     others = row["violated"] - sum(count for count, _, _ in kinds)
@@ -94,7 +87,10 @@ def rule_words(row: Row, unit: str, meanings: Mapping[str, str], purpose: str | 
         far = ONE_SIDED if math.isinf(worst) else f"by up to {measured(worst, unit, row['threshold'])}"
         ways.append((others, far))
     texts = [way if len(ways) == 1 else f"in {count_of(count, 'case')} {way}" for count, way in ways]
-    return f"{violating(row)} {named(row['name'], row['words'])}: {', '.join(texts)}.{_topic(purpose)}"
+    words = f"{violating(row)} {named(row['name'], row['words'])}: {', '.join(texts)}.{_topic(purpose)}"
+    figures = {key: row.get(key) for key in ("rule", "family", "violated", "judged", "rate", "low", "high")}
+    figures["kinds"] = {kind: count for count, kind, _ in kinds}
+    return Finding("rule.violated", words, True, figures)
 
 
 def named(name: str, words: str) -> str:
@@ -144,20 +140,24 @@ def _each_violated(rules: pl.DataFrame) -> str:
     return f"each is violated by {percent(row['rate'])} of its cases"
 
 
-def unjudged_words(judged: Judged, answers: Answers) -> list[str]:
-    """What comes before everything else where nothing, or less than half of the pairs, was judged."""
+def unjudged_findings(judged: Judged, answers: Answers) -> list[Finding]:
+    """Return what comes first if nothing, or less than half of the pairs, was judged."""
     if not judged["pairs"] or 2 * judged["judged"] >= judged["pairs"]:
         return []
+    against = bool(judged["nothing_found"] or judged["failed"] == judged["pairs"])
+    figures: Mapping[str, Any] = {key: judged[key] for key in ("judged", "pairs", "cases", "empty", "failed")}
     if judged["failed"] == judged["pairs"]:
-        return ["Every pair failed, so that nothing could be judged."]
+        return [Finding("judged.all_failed", "Every pair failed, so that nothing could be judged.", against, figures)]
     if not judged["judged"]:
-        return [f"{_empty(judged, answers)}, so that nothing could be judged."] if judged["nothing_found"] else []
+        words = f"{_empty(judged, answers)}, so that nothing could be judged."
+        return [Finding("judged.nothing_found", words, against, figures)] if judged["nothing_found"] else []
     share = f" ({percent(judged['judged'] / judged['pairs'])})"
-    return [
-        *([f"{_empty(judged, answers)}."] if 2 * judged["empty"] >= judged["cases"] else []),
+    few = (
         f"Only {of_total(judged['judged'], judged['pairs'], 'pair')} {'was' if judged['pairs'] == 1 else 'were'} "
-        f"judged{share}, and rates are over these alone.",
-    ]
+        f"judged{share}, and rates are over these alone."
+    )
+    seldom = [Finding("judged.seldom_found", f"{_empty(judged, answers)}.", against, figures)]
+    return [*(seldom if 2 * judged["empty"] >= judged["cases"] else []), Finding("judged.few", few, against, figures)]
 
 
 def _empty(judged: Judged, answers: Answers) -> str:
@@ -172,50 +172,64 @@ def _empty(judged: Judged, answers: Answers) -> str:
     return f"The system finds something {where}, but in {cases} nothing that the rules ask about, in either image"
 
 
-def answers_words(answers: Answers, judged: Judged) -> list[str]:
-    """What can be told from the answers alone: nothing counts in most of them, all are the same, or most are ties."""
-    words = []
+def answers_findings(answers: Answers, judged: Judged) -> list[Finding]:
+    """Return what the answers alone show: nothing counts in most of them, all are the same, or most are ties."""
+    findings = []
     if answers.sources and 2 * answers.empty >= answers.sources:
         if 2 * judged["empty"] < judged["cases"]:
             kept = ": where nothing is found in either image, these options count the pair as kept"
-            words.append(
+            words = (
                 f"The system found nothing in {of_total(answers.empty, answers.sources, 'source image')}"
                 f"{kept if answers.keeps and not judged['nothing_found'] else ''}."
             )
+            figures = {"empty": answers.empty, "sources": answers.sources}
+            findings.append(Finding("outputs.empty", words, True, figures))
         if answers.highest_of_empty is not None and answers.confidence is not None and answers.unscaled is None:
             where = "" if answers.silent else "In the images in which nothing was found"
-            words.append(f"{weak_words(answers.highest_of_empty, answers.confidence, where)}.")
+            words = f"{weak_words(answers.highest_of_empty, answers.confidence, where)}."
+            scores = {"highest": answers.highest_of_empty, "confidence": answers.confidence}
+            findings.append(Finding("scores.low", words, True, scores))
     if answers.unplaced:
-        words.append(
+        words = (
             f"In {of_total(answers.unplaced, answers.sources, 'source image')} the system is sure that somebody is "
             "there, and gives not a single landmark: all of them are NaN. That counts as nothing found. A model whose "
             "numbers overflow answers like this, and so does an adapter that leaves out each landmark it is unsure of."
         )
+        figures = {"unplaced": answers.unplaced, "sources": answers.sources}
+        findings.append(Finding("keypoints.missing", words, True, figures))
     if answers.unscaled is not None:
-        words.append(unscaled_words(*answers.unscaled, answers.confidence or 0.0))
+        low, high = answers.unscaled
+        words = unscaled_words(low, high, answers.confidence or 0.0)
+        findings.append(Finding("scores.out_of_range", words, True, {"low": low, "high": high}))
     if answers.normalised:
-        words.append(
+        words = (
             "The coordinates lie about between 0 and 1, in images of many pixels: they look like shares of the image, "
             "and rules take them for pixels, so that the rates say little. `instar check` says what to change."
         )
+        findings.append(Finding("coordinates.normalised", words, True))
     if answers.doubled:
-        words.append(
+        words = (
             f"{answers.twice:,} of the {answers.marks:,} that were found in source images lie on another one of the "
             "same class: objects are found twice, which breaks no rule as long as it stays so. Switch on non-maximum "
             "suppression (NMS), or lower its overlap."
         )
+        figures = {"doubled": answers.twice, "found": answers.marks}
+        findings.append(Finding("objects.doubled", words, True, figures))
     if answers.alike:
         answer = f": {answers.words}" if answers.words else ""
-        words.append(
+        words = (
             f"All {answers.alike:,} inputs that were compared have the same answer{answer}. Either they all show the "
             "same, or the system does not look at them; rates do not tell which."
         )
+        findings.append(Finding("outputs.alike", words, True, {"inputs": answers.alike}))
     if answers.undecided:
-        words.append(
+        words = (
             f"{of_total(answers.forgiven, answers.forgivable, 'pair')} are near ties: the scores are so close that the "
             "judging forgives nearly any other answer. Rules that are kept there say nothing."
         )
-    return words
+        figures = {"ties": answers.forgiven, "pairs": answers.forgivable}
+        findings.append(Finding("scores.near_ties", words, True, figures))
+    return findings
 
 
 def _kinds(table: pl.DataFrame, counted: Mapping[str, str]) -> list[str]:
@@ -251,7 +265,7 @@ def _noise(section: Section, t: int) -> list[str]:
         return [f"{answered_again(noise)}, the system {steady}."]
     words = [noise_words(noise, section.unit, threshold=section.grid[t])]
     if section.memory is not None:
-        words.append(memory_words(section.memory))
+        words.append(memory_finding(section.memory).words)
     if t in section.below_noise:
         words.append("This threshold is not above that noise floor, so rates here say little about the rules.")
     return words
@@ -261,25 +275,29 @@ SHOWN_RULES = 3
 """Rules of which the straying parts are told in sentences; the table has all."""
 
 
-def straying_words(table: pl.DataFrame, names: Mapping[str, str]) -> list[str]:
-    """Which parts stray beyond the threshold more often than their pairs violate the rule, by name."""
-    words = []
+def straying_findings(table: pl.DataFrame, names: Mapping[str, str]) -> list[Finding]:
+    """Return which parts stray beyond the threshold more often than their pairs violate the rule, by name."""
+    findings = []
     by_rule = list(table.group_by("rule", maintain_order=True))
     for _, part in by_rule[:SHOWN_RULES]:
         rates = sorted({percent(rate) for rate in part["rate"].sort()}, key=lambda text: float(text.strip("<>%\xa0")))
         shares = rates[0] if len(rates) == 1 else f"{rates[0]} to {rates[-1]}"
         whole = float(part["whole"].max())  # type: ignore[arg-type]
-        words.append(
+        words = (
             f"{_capital(listed(_together(part['part'].sort())))} stray{'s' if len(part) == 1 else ''} beyond the "
             f"threshold in "
             f"{shares} of the judged pairs under {names[part['rule'][0]]}, although "
             + (f"only {percent(whole)} of these pairs violate" if whole else "none of these pairs violates")
             + " the rule as a whole."
         )
+        rates_of = dict(part.select("part", "rate").sort("part").iter_rows())
+        figures = {"rule": part["rule"][0], "parts": rates_of, "whole": whole}
+        findings.append(Finding("parts.straying", words, True, figures))
     if len(by_rule) > SHOWN_RULES:
         more = len(by_rule) - SHOWN_RULES
-        words.append(f"Under {count_of(more, 'more rule')} single parts stray more often than the whole, too.")
-    return words
+        words = f"Under {count_of(more, 'more rule')} single parts stray more often than the whole, too."
+        findings.append(Finding("parts.straying_more", words, True, {"rules": more}))
+    return findings
 
 
 def _capital(words: str) -> str:
@@ -303,36 +321,37 @@ SHOWN_CLASSES = 3
 """Classes that are told in sentences."""
 
 
-def class_words(table: pl.DataFrame, names: Mapping[str, str], counted: Mapping[str, str]) -> list[str]:
-    """Which classes stray beyond the threshold more often than the others, by name: under any rule, and under which.
+def class_findings(table: pl.DataFrame, names: Mapping[str, str], counted: Mapping[str, str]) -> list[Finding]:
+    """Return which classes stray beyond the threshold more often than the others: under any rule, and under which.
 
     `counted` is that of `kinds_text`.
     """
     by_class = list(table.group_by("class", maintain_order=True))
-    words = []
+    findings = []
     for _, part in by_class[:SHOWN_CLASSES]:
         first, *others = part.sort(pl.col("rule").is_not_null(), maintain_order=True).iter_rows(named=True)
         kind = f" (mostly {counted.get(first['kind'], first['kind'])})" if first["kind"] else ""
         under = f" under {names[first['rule']]}" if first["rule"] else ""
         most = f"; most often under {names[others[0]['rule']]}" if others and not first["rule"] else ""
-        words.append(
+        words = (
             f"The class {first['class']} strays beyond the threshold{kind} in {percent(first['rate'])} of the "
             f"{count_of(first['judged'], 'case')} that have it{under}, other classes in {percent(first['others'])} of "
             f"theirs{most}."
         )
+        figures = {key: first[key] for key in ("class", "kind", "rule", "rate", "judged", "others")}
+        findings.append(Finding("classes.straying", words, True, figures))
     if len(by_class) > SHOWN_CLASSES:
         more = len(by_class) - SHOWN_CLASSES
-        words.append(f"{more:,} more class{' strays' if more == 1 else 'es stray'} more often than the others, too.")
-    return words
-
-
-def rejection_words(tests: pl.DataFrame, level: float = LEVEL) -> list[str]:
-    """What a run's statistical tests say together: of all, and of each family where there are several."""
-    return [finding.words for finding in rejection_findings(tests, level)]
+        words = f"{more:,} more class{' strays' if more == 1 else 'es stray'} more often than the others, too."
+        findings.append(Finding("classes.straying_more", words, True, {"classes": more}))
+    return findings
 
 
 def rejection_findings(tests: pl.DataFrame, level: float = LEVEL) -> list[Finding]:
-    """The same; more rejections than chance explains speak against the system."""
+    """Return what a run's statistical tests show together: of all, and of each family if there are several.
+
+    More rejections than chance explains speak against the system.
+    """
     together = pl.col("rule").is_null() & pl.col("family").is_null()
     if tests.filter(together).is_empty():
         return []
@@ -341,41 +360,54 @@ def rejection_findings(tests: pl.DataFrame, level: float = LEVEL) -> list[Findin
     if whole["tests"]:
         surely = bool((tests["p_corrected"] <= level).any())
         chance = f"{percent(level)} would reject by chance"
-        findings.append(Finding(f"Statistical tests: {_rejected(whole)}; {chance} ({_corrected(whole)}).", surely))
+        words = f"Statistical tests: {_rejected(whole)}; {chance} ({_corrected(whole)})."
+        findings.append(Finding("tests.rejected", words, surely, _test_figures(whole)))
         families = tests.filter(pl.col("rule").is_null() & pl.col("family").is_not_null() & (pl.col("tests") > 0))
         if families.height > 1:
             rows = families.sort("share", descending=True, maintain_order=True).iter_rows(named=True)
             shares = [
                 f"{row['family']} {percent(row['share'])} of {row['tests']:,} ({_corrected(row)})" for row in rows
             ]
-            findings.append(Finding(f"By family of rules, so many of the tests reject: {', '.join(shares)}.", surely))
+            words = f"By family of rules, so many of the tests reject: {', '.join(shares)}."
+            by_family = {row["family"]: row["share"] for row in families.iter_rows(named=True)}
+            findings.append(Finding("tests.by_family", words, surely, {"families": by_family}))
     if whole["powerless"]:
         least = tests.filter(pl.col("powerless") > 0).select(pl.col("p_least").min()).item()
         every = "The tests" if not whole["tests"] else count_of(whole["powerless"], "further test")
         findings.append(
             Finding(
+                "tests.powerless",
                 f"{every} cannot reject with so few samples: the least p that is possible is {least:.2g}, above the "
-                f"level of {level:g}. A test needs more predictions of each input."
+                f"level of {level:g}. A test needs more predictions of each input.",
+                figures={"tests": whole["powerless"], "least_p": least, "level": level},
             )
         )
     noisy = tests.filter((pl.col("family") == "identity") & (pl.col("p_corrected") <= level))
     return findings + [
         Finding(
+            "tests.unchanged_rejected",
             f"The tests reject even where nothing was changed: {_rejected(row)} ({_corrected(row)}). The system's "
             "answers to one and the same input are not alike from one time to the next, so that the tests say little "
             "about the rules.",
             True,
+            _test_figures(row),
         )
         for row in noisy.iter_rows(named=True)
     ]
 
 
-def rejected_rule_words(row: Row, rule: str, purpose: str | None) -> str:
-    """That a rule's tests reject more often than chance explains, and what such a rule is there to show."""
-    return (
+def _test_figures(row: Row) -> Row:
+    """Return the figures of a finding about statistical tests."""
+    return {key: row.get(key) for key in ("rule", "tests", "rejected", "share", "p_corrected")}
+
+
+def rejected_rule_finding(row: Row, rule: str, purpose: str | None) -> Finding:
+    """Return that a rule's tests reject more often than chance explains, and what such a rule is there to show."""
+    words = (
         f"The tests of {rule} reject more often than chance explains: {_rejected(row)} ({_corrected(row)})."
         f"{_topic(purpose)}"
     )
+    return Finding("tests.rule_rejected", words, True, _test_figures(row))
 
 
 def _rejected(row: Row) -> str:

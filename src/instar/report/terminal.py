@@ -174,7 +174,7 @@ def show_run(
     if len(limits) > LONG and any(limits in one.words for one in sentences):
         limits = "violated from the severities up that are said above"
     for finding in sentences:
-        style = "bold yellow" if finding.accuses else None
+        style = "bold yellow" if finding.against else None
         show_sentence(console, finding.words, style)
     counted = (
         limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import polars as pl
 from rich.console import Console
@@ -25,13 +25,14 @@ from instar.report.cells import cell_html
 from instar.report.compared import (
     FEW,
     against_first,
-    found_words,
+    found_findings,
     own_notes,
     run_names,
-    severities_words,
-    unshared_words,
+    severities_findings,
+    unshared_findings,
 )
 from instar.report.console import headed_table, show_sentence, show_title
+from instar.report.finding import Finding
 from instar.report.limits import limit_words
 from instar.report.words import (
     INTERVAL_AND_P,
@@ -52,7 +53,7 @@ from instar.store import Row
 class Verdict:
     """What a comparison of a run with the first one says.
 
-    `words` are the sentences to read first, `warnings` what to know of the pairs and `notes` of the runs; `rules` and
+    `leading` are the findings to read first, `cautions` what to know of the pairs and of each run; `rules` and
     `families` have a row each, the surest difference first, and `targets` those of `target_differences` where they
     were asked for. `no_merit` are the runs of which fewer violations make none better: they find nothing or less, or
     have one answer to everything.
@@ -60,9 +61,8 @@ class Verdict:
 
     first: str
     second: str
-    words: tuple[str, ...]
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
+    leading: tuple[Finding, ...]
+    cautions: tuple[Finding, ...]
     cases: int
     limits: str
     rules: pl.DataFrame
@@ -76,10 +76,19 @@ class Verdict:
         return change_of(difference, (self.first, self.second), self.no_merit)
 
     @property
-    def of_both(self) -> list[str]:
-        """The words less those about one run alone, which pages say with its rates."""
-        alone = tuple(f"{name}: " for name in (self.first, self.second))
-        return [sentence for sentence in self.words if not sentence.startswith(alone)]
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, those to read first first."""
+        return (*self.leading, *self.cautions)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The sentences of the leading findings."""
+        return tuple(one.words for one in self.leading)
+
+    @property
+    def of_both(self) -> list[Finding]:
+        """The findings about both runs; pages show those about one run with its rates."""
+        return [one for one in self.findings if one.code != ABOUT_ONE]
 
     def record(self) -> Row:
         """The same for programs."""
@@ -87,7 +96,8 @@ class Verdict:
             "first": self.first,
             "second": self.second,
             "words": list(self.words),
-            "warnings": [*self.warnings, *self.notes],
+            "warnings": [one.words for one in self.cautions],
+            "findings": [asdict(one) for one in self.findings],
             "cases": self.cases,
             "rules": self.rules.to_dicts(),
             "families": self.families.to_dicts(),
@@ -101,7 +111,13 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         rows = _rule_rows(self.rules.to_dicts(), "name")
-        return cell_html("compared", words=self.words, warnings=self.warnings, limits=self.limits, rows=rows)
+        return cell_html(
+            "compared",
+            words=self.words,
+            warnings=[one.words for one in self.cautions if one.code != ABOUT_ONE],
+            limits=self.limits,
+            rows=rows,
+        )
 
 
 def verdict(
@@ -124,30 +140,24 @@ def verdict(
     families = family_differences(pair)
     runs = list(zip(names, (first, second), judgings, (pair.first, pair.second), strict=True))
     sentences = {name: own_notes(run, judging, side) for name, run, judging, side in runs}
-    notes = {name: f"{name}: {' '.join(own)}" for name, own in sentences.items() if own}
+    notes = {name: about_run(name, own) for name, own in sentences.items() if own}
     answers = {name: run.answers(judging) for name, run, judging, _ in runs}
     idle = [notes.pop(name) for name, own in answers.items() if own.silent or own.alike]
-    less, less_words = found_words(first, second, names, judgings)
-    no_merit = names if idle else tuple(filter(None, (less,)))
+    less = found_findings(first, second, names, judgings)
+    no_merit = names if idle else tuple(one.figures["fewer_in"] for one in less)
     changed = flips(pair)
     changed = changed.with_columns(threshold=changed["rule"].replace_strict(pair.thresholds, return_dtype=pl.Float64))
     targets = target_differences(first, second, pair, judgings=judgings, group=group) if by_target else None
     return Verdict(
         *names,
-        tuple(
-            filter(
-                None,
-                (
-                    *idle,
-                    rules_words(rules, names, no_merit),
-                    "" if idle else severities_words(rules, names, spelled),
-                    all_words(families.row(-1, named=True), names),
-                    less_words,
-                ),
-            )
+        (
+            *idle,
+            rules_finding(rules, names, no_merit),
+            *([] if idle else severities_findings(rules, names, spelled)),
+            any_rule_finding(families.row(-1, named=True), names),
+            *less,
         ),
-        (*_warnings(pair, rules, names), *unshared_words(first, second, names)),
-        tuple(notes.values()),
+        (*_warnings(pair, rules, names), *unshared_findings(first, second, names), *notes.values()),
         pair.cases,
         limit_words(first, threshold=threshold, p=p, judging=judgings[0]),
         rules,
@@ -158,7 +168,17 @@ def verdict(
     )
 
 
-def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judging: str = DEFAULT) -> list[str]:
+ABOUT_ONE = "compare.about_one"
+"""The code of a finding that gathers the notes on one of the runs."""
+
+
+def about_run(name: str, notes: Sequence[Finding]) -> Finding:
+    """Return the notes on one of several runs as one finding."""
+    words = f"{name}: {' '.join(one.words for one in notes)}"
+    return Finding(ABOUT_ONE, words, figures={"run": name, "codes": [one.code for one in notes]})
+
+
+def leading_findings(runs: Sequence[Run], *, threshold: float | None = None, judging: str = DEFAULT) -> list[Finding]:
     """What a page says first of runs beside each other: the verdict on two; of more, how each stands against the first.
     Nothing of searches. What is to know of a single run is said with its rates."""
     if len(runs) != 2 or any(search_words(run.manifest) for run in runs):
@@ -169,7 +189,7 @@ def leading_words(runs: Sequence[Run], *, threshold: float | None = None, judgin
         one = verdict(first, second, (names[0], names[1]), judgings=(judging, judging), threshold=threshold)
     except ValueError:  # the page says that they have nothing in common
         return []
-    return [*one.of_both, *one.warnings]
+    return one.of_both
 
 
 WORSE, BETTER, MORE, FEWER = "worse", "better", "more", "fewer"
@@ -184,22 +204,33 @@ def change_of(difference: float, names: tuple[str, str], no_merit: Collection[st
     return FEWER if names[1] in no_merit else BETTER
 
 
-def rules_words(rules: pl.DataFrame, names: tuple[str, str], no_merit: Collection[str] = ()) -> str:
-    """Under which rules the second run is surely worse or better than the first; where there is none, how large the
-    largest difference is. `no_merit` are those of `Verdict`."""
+def rules_finding(rules: pl.DataFrame, names: tuple[str, str], no_merit: Collection[str] = ()) -> Finding:
+    """Return under which rules the second run is surely worse or better than the first, or the largest difference.
+
+    `no_merit` are those of `Verdict`.
+    """
     first, second = names
     judged = rules.filter(pl.col("cases") > 0)
     sure = judged.filter(pl.col("p_corrected") <= LEVEL)
     worse, better = sure.filter(pl.col("difference") > 0), sure.filter(pl.col("difference") < 0)
     correction = f"corrected for {count_of(judged.height, 'rule')}"
+    figures: Row = {
+        "rules": judged.height,
+        "more_violated": worse["rule"].to_list(),
+        "less_violated": better["rule"].to_list(),
+        "no_merit": list(no_merit),
+    }
     if judged.is_empty():
-        return f"Nothing can be said of {second} against {first}: no pair was judged in both."
+        words = f"Nothing can be said of {second} against {first}: no pair was judged in both."
+        return Finding("compare.nothing_judged", words, figures=figures)
     if sure.is_empty():
-        sentence = f"No rule shows a sure difference between {second} and {first} ({correction})."
+        words = f"No rule shows a sure difference between {second} and {first} ({correction})."
         top = judged.row(0, named=True)
         if not top["first_only"] and not top["second_only"]:
-            return f"{sentence} No pair is violated in one of them alone."
-        return f"{sentence} The least unsure is {_difference_words(top)}."
+            words += " No pair is violated in one of them alone."
+        else:
+            words += f" The least unsure is {_difference_words(top)}."
+        return Finding("compare.no_difference", words, figures=figures)
     parts, verb = [], ""
     for part in (worse, better):
         if part.height:
@@ -211,7 +242,10 @@ def rules_words(rules: pl.DataFrame, names: tuple[str, str], no_merit: Collectio
                 f"{of_total(part.height, judged.height, 'rule')}, most surely under "
                 f"{_difference_words(part.row(0, named=True))}"
             )
-    return f"{second} {'; and '.join(parts)} ({correction})."
+    words = f"{second} {'; and '.join(parts)} ({correction})."
+    changes = {change_of(part["difference"][0], names, no_merit) for part in (worse, better) if part.height}
+    code = f"compare.{changes.pop()}" if len(changes) == 1 else "compare.mixed"
+    return Finding(code, words, figures=figures)
 
 
 def _difference_words(row: Row) -> str:
@@ -221,38 +255,44 @@ def _difference_words(row: Row) -> str:
     )
 
 
-def all_words(row: Row, names: tuple[str, str]) -> str:
-    """How many cases violate at least one rule in each."""
+def any_rule_finding(row: Row, names: tuple[str, str]) -> Finding:
+    """Return how many cases violate at least one rule in each."""
     first, second = names
+    figures = {key: row[key] for key in ("cases", "first", "second", "difference", "low", "high", "p")}
     if not row["cases"]:
-        return "No case was judged in both."
+        return Finding("compare.any_rule", "No case was judged in both.", figures=figures)
     shares = [f"{percent(row[side] / row['cases'])} ({row[side]})" for side in ("first", "second")]
     sure = "a sure difference" if row["p"] <= LEVEL else "no sure difference"
-    return (
+    words = (
         f"Of {count_of(row['cases'], 'case')} that both judged, {shares[0]} of {first} and {shares[1]} of {second} "
         f"violate at least one rule: {points(row['difference'])} ({points_between((row['low'], row['high']))}), "
         f"{p_words(row['p'])}, {sure}."
     )
+    return Finding("compare.any_rule", words, figures=figures)
 
 
-def _warnings(pair: Sides, rules: pl.DataFrame, names: tuple[str, str]) -> list[str]:
+def _warnings(pair: Sides, rules: pl.DataFrame, names: tuple[str, str]) -> list[Finding]:
     warnings = []
     judged = int(pair.both.any(0).sum())
     if 0 < judged < FEW:
-        warnings.append(f"Both runs judged {count_of(judged, 'case')}: too few to tell systems apart.")
+        words = f"Both runs judged {count_of(judged, 'case')}: too few to tell systems apart."
+        warnings.append(Finding("compare.few_cases", words, figures={"cases": judged}))
     if pair.replaced:
         is_are = "has" if pair.replaced == 1 else "have"
-        warnings.append(
+        words = (
             f"{count_of(pair.replaced, 'case')} {is_are} the same name in both runs and another input, and "
             f"{'is' if pair.replaced == 1 else 'are'} left out."
         )
+        warnings.append(Finding("compare.replaced", words, figures={"cases": pair.replaced}))
     for column, alone, other in (("second_unjudged", *names), ("first_unjudged", *reversed(names))):
         pairs = int(rules[column].sum())
         if pairs:
-            warnings.append(
+            words = (
                 f"{count_of(pairs, 'pair')} {'was' if pairs == 1 else 'were'} judged in {alone} and not in {other}: no "
                 "difference counts them."
             )
+            figures = {"pairs": pairs, "judged_in": alone, "not_in": other}
+            warnings.append(Finding("compare.judged_in_one", words, figures=figures))
     return warnings
 
 
@@ -261,8 +301,8 @@ def show_verdict(console: Console, one: Verdict, *, most: int | None = 30, shown
     console.print(f"[bold]{one.second}[/] against [bold]{one.first}[/]", highlight=False)
     for sentence in one.words:
         show_sentence(console, sentence)
-    for sentence in (*one.warnings, *one.notes):
-        show_sentence(console, sentence, "bold yellow")
+    for finding in one.cautions:
+        show_sentence(console, finding.words, "bold yellow")
     show_title(console, "rules", f"{one.limits}; only pairs that both judged count")
     rules = one.rules if most is None else one.rules.head(most)
     console.print(_table(rules.to_dicts(), "name", "rule"))

@@ -12,9 +12,9 @@ from instar.analysis.comparison import corrected, rule_counts, search_words, sev
 from instar.analysis.rates import rated
 from instar.engine import DEFAULT
 from instar.relations import MarkedPair
-from instar.report.compared import FEW, found_words, own_notes, severities_words, unshared_words
+from instar.report.compared import FEW, found_findings, own_notes, severities_findings, unshared_findings
 from instar.report.marks import marked_pairs
-from instar.report.verdict import rules_words
+from instar.report.verdict import rules_finding
 from instar.store import Row
 from instar.viewer.index import Index
 from instar.viewer.pages import Viewer, known_rule, verdict_of
@@ -43,7 +43,7 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
         "few": FEW,
         "changed": changed,
         "notes": {
-            name: " ".join(own_notes(index.run, index.judging, side))
+            name: " ".join(one.words for one in own_notes(index.run, index.judging, side))
             for name, index, side in zip((a.name, b.name), indexes, (first, second), strict=True)
         },
         "rules": [(rule, known_rule(indexes[0], rule).name) for rule in first.rules],
@@ -64,17 +64,18 @@ def comparison(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     spelled = {rule: known_rule(indexes[0], rule).name for rule in first.rules}
     idle = any(answers.silent or answers.alike for answers in (one.run.answers(one.judging) for one in indexes))
     opened = indexes[0].run, indexes[1].run
-    less, less_words = found_words(*opened, called, (indexes[0].judging, indexes[1].judging))
-    sentences = [
-        rules_words(pl.from_dicts(rows, _FOR_WORDS), called, called if idle else [less]) if rows else "",
-        "" if idle else severities_words(severity_signs(first, second), called, spelled),
-        less_words,
-        *unshared_words(*opened, called),
+    less = found_findings(*opened, called, (indexes[0].judging, indexes[1].judging))
+    no_merit = called if idle else [one.figures["fewer_in"] for one in less]
+    shown = [
+        *([rules_finding(pl.from_dicts(rows, _FOR_WORDS), called, no_merit)] if rows else []),
+        *([] if idle else severities_findings(severity_signs(first, second), called, spelled)),
+        *less,
+        *unshared_findings(*opened, called),
     ]
     return {
         **here,
         "rows": rows,
-        "sentences": [] if here["searches"] else list(filter(None, sentences)),
+        "sentences": [] if here["searches"] else [one.words for one in shown],
         "judged": bool(both.any()),
         "pairs": pairs,
         "marks": _marks(indexes[0], pairs),
@@ -119,7 +120,7 @@ def _rows(
 
 
 _FOR_WORDS = {
-    "name": pl.String,
+    **dict.fromkeys(("rule", "name"), pl.String),
     **dict.fromkeys(("cases", "first", "second", "first_only", "second_only"), pl.Int64),
     **dict.fromkeys(("difference", "low", "high", "p_corrected"), pl.Float64),
 }

@@ -22,12 +22,12 @@ from instar.analysis.boundary import Boundary, visual_changes
 from instar.analysis.severities import Numbers, shown_status
 from instar.engine import DEFAULT, bound_rules, judge
 from instar.relations import BoundRule, Rule
+from instar.report.finding import Finding
 from instar.report.findings import findings
 from instar.report.marks import roles_of
 from instar.report.picture import LegendEntry
 from instar.report.rebuild import run_legend
 from instar.report.section import counted_kinds
-from instar.report.sentences import Finding
 from instar.report.words import severity_text
 from instar.store import Manifest, Row, Store
 
@@ -234,7 +234,8 @@ class Index:
             return findings(self.run, threshold=threshold, judging=self.judging)
         except Exception as error:  # what a task remarks is code of others, and all else can be shown
             log.exception("%s: the findings failed", self.run.folder)
-            return [Finding(f"The findings cannot be listed: {type(error).__name__}: {error}", True)]
+            words = f"The findings cannot be listed: {type(error).__name__}: {error}"
+            return [Finding("viewer.findings_failed", words, True)]
 
     def limits(self, threshold: float | None = None, wait: float | None = None) -> Boundary | ValueError | None:
         """The limits of the cases, or why there are none to be shown; None where that takes longer, as above."""

@@ -11,8 +11,8 @@ import polars as pl
 from instar.analysis import group_rates
 from instar.analysis.comparison import search_words
 from instar.engine import DEFAULT
+from instar.report.finding import Finding
 from instar.report.precision import label_notes
-from instar.report.sentences import Finding
 from instar.store import MARKS, Row
 from instar.viewer import charts
 from instar.viewer.header import extent_words
@@ -24,7 +24,7 @@ from instar.viewer.rules import over_cases_rows
 from instar.viewer.searches import combinations_shown, limits_address, limits_shown
 from instar.viewer.watch import PATIENCE, Unavailable, Watched
 
-READING = [Finding("The findings are being read; this page looks again by itself.")]
+READING = [Finding("viewer.reading", "The findings are being read; this page looks again by itself.")]
 """What stands in the place of findings until they are there."""
 _SHOWN = ("floor", "worst")
 """What is said of the system's own noise."""

@@ -12,7 +12,7 @@ from instar.analysis.boundary import Boundary
 from instar.analysis.found import found_combinations
 from instar.report.boundary_panel import TITLE, limits_panel
 from instar.report.boundary_pictures import shown_limits
-from instar.report.boundary_words import boundary_sentences, cases_table, curve_table, level_words, unfinished_words
+from instar.report.boundary_words import boundary_findings, cases_table, curve_table, level_words, unfinished_words
 from instar.report.chart import Spec
 from instar.report.combinations import combinations_panel
 from instar.report.marks import marked_pairs
@@ -123,7 +123,7 @@ def limits(viewer: Viewer, query: Mapping[str, str]) -> dict[str, object]:
     unchanged = grid.unchanged.for_output(index.manifest.system.kind).id
     shown = pl.when(status="broken before").then(pl.lit(unchanged)).otherwise(pl.coalesce("rule", "last_rule"))
     own = replace(own, limits=own.limits.filter(one_way).with_columns(shown=shown), curve=own.curve.filter(one_way))
-    sentences = boundary_sentences(boundary, threshold=filters.threshold, judging=index.judging)
+    sentences = boundary_findings(boundary, threshold=filters.threshold, judging=index.judging)
     return {
         **page,
         "waiting": False,

@@ -343,7 +343,7 @@ def test_a_classifier_that_is_never_right_is_told(images: Path, tmp_path: Path) 
 
     opened = dataset(f'class-folders("{images}")')
     tested = instar.run(off_by_one, "gamma(0.9)", opened, out=tmp_path / "run", workers=0)
-    (words,) = (each.words.replace("\xa0", " ") for each in findings(tested) if each.accuses)
+    (words,) = (each.words.replace("\xa0", " ") for each in findings(tested) if each.against)
     assert words == (
         "The class that comes first is right in 0 of 9 labelled source images (0 %, 95 % interval 0–30), no more than "
         "by guessing among 3 names. It is 'disc' in the place of 'bar', 'square' in the place of 'disc' and 'bar' in "

@@ -73,7 +73,7 @@ def test_a_list_of_names_that_is_off_by_one_is_told(tmp_path: Path) -> None:
     )
     assert sentences[0].words == empty
     (renamed,) = (each for each in sentences if "annotated objects" in each.words)
-    assert renamed.accuses and renamed.words.startswith(
+    assert renamed.against and renamed.words.startswith(
         "12 of 12 annotated objects have a box on them that is of another class, and none of their own: 'blue' is "
         "called 'red' (4 times), 'green' is called 'blue' (4 times) and 'red' is called 'green' (4 times). No object "
         "is found under its name."

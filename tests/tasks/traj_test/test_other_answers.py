@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import instar
-from instar.report.boundary_words import boundary_sentences
+from instar.report.boundary_words import boundary_findings
 from tests.perfect.walker import Stroller, dataset, predictor
 
 CASES = 6
@@ -42,7 +42,7 @@ def test_where_no_case_has_a_limit_it_is_said_why(tmp_path: Path) -> None:
     search = instar.boundary(
         predictor(Stroller()), "rotation => hvc", dataset(3), out=tmp_path, workers=0, visual=False
     )
-    words = list(boundary_sentences(search))
+    words = [one.words for one in boundary_findings(search)]
     assert "rotation degrees above 0: no case has a limit (3 not judged)." in words
     reason = "3 pairs were not judged: this system gives no probability map, which the relation compares."
     assert words.count(reason) == 1

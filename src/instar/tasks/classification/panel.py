@@ -10,9 +10,9 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE, SOURCE_ANSWERED
 from instar.outputs.sides import other_side
+from instar.report.finding import Finding
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.sentences import Finding
 from instar.report.words import SPACE, count_of, interval, listed, of_total, percent, rate_text
 from instar.stats import wilson
 from instar.tasks.classification.relations import RELATIONS, mirrors
@@ -185,8 +185,10 @@ def _no_shared_class(run: Run) -> list[Finding]:
     spelled = {name.casefold(): name for name in sorted(true)}
     for name in sorted(named)[:_COMPARED]:
         if near := get_close_matches(name.casefold(), spelled, n=1, cutoff=_NEAR):
-            return [Finding(f"{words} The nearest are {name!r} of the system and {spelled[near[0]]!r} of the dataset.")]
-    return [Finding(words)]
+            words += f" The nearest are {name!r} of the system and {spelled[near[0]]!r} of the dataset."
+            break
+    figures = {"model": sorted(named)[:_NAMES], "dataset": sorted(true)[:_NAMES]}
+    return [Finding("labels.no_shared_class", words, figures=figures)]
 
 
 def _seldom_right(run: Run) -> list[Finding]:
@@ -213,7 +215,9 @@ def _seldom_right(run: Run) -> list[Finding]:
     guess = f", no more than by guessing among {count_of(classes, 'name')}" if high <= chance else ""
     names = [f"{other!r} in the place of {name!r}" for name, other in renamed.items()]
     order = f". It is {listed(names, _NAMES)}: the list of names may be in another order than the model's classes"
-    return [Finding(f"{words}{guess}{order if names else ''}.", accuses=True)]
+    words = f"{words}{guess}{order if names else ''}."
+    figures = {"right": right, "labelled": cases, "low": low, "high": high, "chance": chance, "renamed": renamed}
+    return [Finding("labels.seldom_right", words, True, figures)]
 
 
 def _renamed(answers: pl.DataFrame) -> dict[str, str]:
@@ -244,7 +248,7 @@ def _of_answers(run: Run, judging: str) -> list[Finding]:
         f"The system named the same class, {best[0]}, for all {cases:,} images and every change of them. Unless "
         "they all show that, it does not look at the image: rules that it passes say nothing."
     )
-    return [Finding(words, accuses=True)]
+    return [Finding("labels.same_class", words, True, {"class": best[0], "images": cases})]
 
 
 def _near_ties(run: Run, judging: str) -> Iterator[Finding]:
@@ -263,10 +267,12 @@ def _near_ties(run: Run, judging: str) -> Iterator[Finding]:
     others = "the other one does" if differing.height - beyond == 1 else "the others do"
     rest = f"{others} not count as changed" if beyond else "none counts as changed"
     yield Finding(
+        "labels.near_ties",
         f"In {of_total(differing.height, changed.height, 'pair')} another class comes first, in "
         f"{f'{beyond:,}' if beyond else 'none'} of them by more than the margin of near ties ({percent(margin)} of the "
         f"score): {rest}.{'' if leads else ' No class ever leads the next one by more than that.'}",
         run.answers(judging).undecided,
+        {"differing": differing.height, "beyond": int(beyond), "pairs": changed.height, "margin": margin},
     )
 
 
@@ -285,7 +291,8 @@ def _most_confused(run: Run, judging: str) -> list[Finding]:
         return []  # several change as often: none of them is the most frequent
     share = of_total(count, changed.height, "pair")
     words = f"Where another class than the expected one comes first, it is most often {other} in the place of {first}"
-    return [Finding(f"{words}: in {share}.", accuses=True)]
+    figures = {"expected": first, "class": other, "pairs": count, "changed": changed.height}
+    return [Finding("labels.confused", f"{words}: in {share}.", True, figures)]
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:

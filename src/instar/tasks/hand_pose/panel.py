@@ -9,9 +9,10 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import SOURCE
 from instar.report.compared import common_words, run_names
+from instar.report.finding import Finding
 from instar.report.panels import Choice, Panel, PanelContent, PaperFigure, Table, TaskTables
 from instar.report.section import Section
-from instar.report.sentences import Finding, over_cases_text
+from instar.report.sentences import over_cases_text
 from instar.report.words import hundredths, interval, percent, severity_text
 from instar.store import Row
 from instar.tasks.hand_pose.analysis import hand_advice, hand_counts, hand_frames
@@ -67,8 +68,10 @@ def _remarks(run: Run, judging: str) -> list[Finding]:
         return []
     advice = hand_advice(run, judging=judging)
     return [
-        Finding(words, ground not in HARMLESS)
-        for ground, words in zip(advice["ground"], _sentences(advice), strict=True)
+        Finding(f"hands.{ground}", words, ground not in HARMLESS, {"because": because})
+        for (ground, because), words in zip(
+            advice.select("ground", "because").iter_rows(), _sentences(advice), strict=True
+        )
     ]
 
 

@@ -10,7 +10,7 @@ from instar.analysis import Run
 from instar.analysis.clusters import clustered
 from instar.engine import DEFAULT, SOURCE
 from instar.relations import named_rule
-from instar.report.sentences import Finding
+from instar.report.finding import Finding
 from instar.report.words import count_of, of_total
 from instar.tasks.meta_ic.comparison import BOTH
 from instar.tasks.meta_ic.language import is_english
@@ -100,12 +100,16 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
     notes: list[Finding] = []
     silent = sum(not text for text in captions)
     if silent:
-        notes.append(Finding(f"{silent:,} of {len(captions):,} captions are empty.", True))
+        words = f"{silent:,} of {len(captions):,} captions are empty."
+        notes.append(Finding("captions.empty", words, True, {"empty": silent, "captions": len(captions)}))
     foreign = sum(not is_english(text) for text in captions)
     if foreign:
-        notes.append(Finding(f"{foreign:,} of {len(captions):,} captions are not English; only English is read."))
+        words = f"{foreign:,} of {len(captions):,} captions are not English; only English is read."
+        figures = {"not_english": foreign, "captions": len(captions)}
+        notes.append(Finding("captions.not_english", words, figures=figures))
     if len(sources) >= _ALIKE and sources.n_unique() == 1 and sources[0]:
-        notes.append(Finding(f"All {len(sources):,} images have the same caption: {sources[0]!r}.", True))
+        words = f"All {len(sources):,} images have the same caption: {sources[0]!r}."
+        notes.append(Finding("captions.alike", words, True, {"images": len(sources), "caption": sources[0]}))
     notes += _answered_in_vain(run)
     measured = pl.concat([run.verdicts(judging), pl.DataFrame(schema=MEASURES)], how="diagonal")  # `verbatim` has none
     verdicts = measured.join(caption_rules(run), on="rule")
@@ -114,8 +118,10 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
     if wide:
         notes.append(
             Finding(
+                "captions.wider_word",
                 f"{of_total(wide, of_objects.height, 'follow-up')} {'is' if wide == 1 else 'are'} not judged, because "
-                "a wider word stands for an object at the most: an animal may be the dog."
+                "a wider word stands for an object at the most: an animal may be the dog.",
+                figures={"skipped": wide, "follow_ups": of_objects.height},
             )
         )
     notes += _wrong_classes(verdicts)
@@ -123,7 +129,7 @@ def caption_notes(run: Run, *, judging: str = DEFAULT) -> list[Finding]:
     if inserted.height and inserted["severity"].is_null().all() and NOT_ENGLISH not in inserted["reason"]:
         reason = str(inserted["reason"].drop_nulls().mode().first())
         words = f"Nothing was inserted, so that nobody knows whether captions name what is new: {reason}."
-        notes.append(Finding(words))
+        notes.append(Finding("captions.nothing_inserted", words, figures={"reason": reason}))
     return notes
 
 
@@ -148,8 +154,10 @@ def _answered_in_vain(run: Run) -> list[Finding]:
     verbs = "was answered and is" if count == 1 else "were answered and are"
     return [
         Finding(
+            "captions.incomplete",
             f"{count_of(count, 'follow-up')} {verbs} not judged, because another follow-up of the same image under the "
-            "same rule failed or could not be made: the missing one might be what decides."
+            "same rule failed or could not be made: the missing one might be what decides.",
+            figures={"skipped": count},
         )
     ]
 
@@ -178,4 +186,5 @@ def _wrong_classes(verdicts: pl.DataFrame) -> Iterator[Finding]:
             f"{label} in {count_of(count, 'follow-up')}" for label, count in counts.head(_MOST_CLASSES).iter_rows()
         ]
         if shares:
-            yield Finding(f"{words}: {', '.join(shares)}.", True)
+            figures = {"follow_ups": dict(counts.head(_MOST_CLASSES).iter_rows())}
+            yield Finding(f"captions.{column}", f"{words}: {', '.join(shares)}.", True, figures)

@@ -9,8 +9,8 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import stored_judging
 from instar.report.compared import run_names
+from instar.report.finding import Finding
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
-from instar.report.sentences import Finding
 from instar.report.words import listed, rate_text
 from instar.tasks.meta_ic.analysis import CAPTION_KINDS, UNCHANGED, caption_notes, caption_rules, caption_table
 from instar.tasks.meta_ic.captioners import caption_comparison

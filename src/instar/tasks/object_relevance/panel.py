@@ -10,9 +10,9 @@ import polars as pl
 from instar.analysis import Run
 from instar.relations import named_rule
 from instar.report.chart import Chart, Spec, curve_layers, drawn, share_axis, tooltip
+from instar.report.finding import Finding
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.sentences import Finding
 from instar.report.words import count_of, listed, of_total, percent, rate_text
 from instar.tasks.object_relevance.analysis import RELATION, class_names, object_table, objects_beyond
 from instar.tasks.object_relevance.relations import OUTCOMES, RELATIONS
@@ -50,7 +50,8 @@ def _remarks(run: Run, judging: str) -> list[Finding]:
         f"none of their own: {listed(named, _SHOWN_NAMES)}.{'' if own else ' No object is found under its name.'} "
         "Class numbers and names may be counted from different places, or the dataset may spell its classes otherwise."
     )
-    return [Finding(words, accuses=True)]
+    figures = {"renamed": others.total(), "objects": objects, "own": own}
+    return [Finding("objects.renamed", words, True, figures)]
 
 
 def _sentences(run: Run, judging: str) -> list[str]:

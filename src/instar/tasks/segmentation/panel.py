@@ -10,9 +10,9 @@ import polars as pl
 from instar.analysis import Run
 from instar.engine import DEFAULT, SOURCE
 from instar.outputs.segmentation import UNKNOWN
+from instar.report.finding import Finding
 from instar.report.panels import Panel, PanelContent, Table, TaskTables
 from instar.report.section import Section
-from instar.report.sentences import Finding
 from instar.report.words import listed, of_total, percent
 from instar.scene import decode_classes
 
@@ -88,7 +88,7 @@ def remarks(run: Run, judging: str) -> list[Finding]:
         f"The system answered all {cases:,} images with {what}. Unless they all look like that, it does not look at "
         "the image: rules that it passes say nothing."
     )
-    return [Finding(words, accuses=True), *suffers]
+    return [Finding("segmentation.same_map", words, True, {"images": cases, "map": what}), *suffers]
 
 
 def _suffers(run: Run, judging: str) -> list[Finding]:
@@ -103,9 +103,9 @@ def _suffers(run: Run, judging: str) -> list[Finding]:
     names = listed(most["worst"].sort().to_list())
     share = of_total(most["pairs"][0], violated.height, "pair")
     each = "" if most.height == 1 else "each "
-    return [
-        Finding(f"Of what is violated, the class that overlaps least is most often {names}: {each}in {share}.", True)
-    ]
+    words = f"Of what is violated, the class that overlaps least is most often {names}: {each}in {share}."
+    figures = {"classes": most["worst"].sort().to_list(), "pairs": most["pairs"][0], "violated": violated.height}
+    return [Finding("segmentation.worst_class", words, True, figures)]
 
 
 def _of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:

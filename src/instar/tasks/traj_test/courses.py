@@ -12,7 +12,7 @@ import polars as pl
 from instar.analysis import Run
 from instar.analysis.rejections import LEVEL
 from instar.relations import Rule, named_rule
-from instar.report.sentences import Finding
+from instar.report.finding import Finding
 from instar.report.words import SPACE, count_of
 from instar.stats import median_interval
 from instar.tasks.traj_test.relations import COURSE_MEASURES
@@ -34,9 +34,8 @@ def course_findings(run: Run, judging: str) -> Iterator[Finding]:
     for text in _accused(run, judging):
         known = verdicts.filter((pl.col("rule") == text) & pl.col("turn").is_not_null() & (pl.col("reach") > 0))
         turns, shares = known["turn"].to_numpy(), (known["further"] / known["reach"]).to_numpy()
-        for words in (_turn_words(turns, named_rule(text), names[text]), _length_words(shares, names[text])):
-            if words:
-                yield Finding(words, True)
+        yield from _turns(turns, named_rule(text), names[text])
+        yield from _lengths(shares, names[text])
 
 
 def _accused(run: Run, judging: str) -> list[str]:
@@ -46,32 +45,36 @@ def _accused(run: Run, judging: str) -> list[str]:
     return [text for text in run.changing_rules("wvc") if text in wrong]
 
 
-def _turn_words(turns: Floats, rule: Rule, name: str) -> str:
+def _turns(turns: Floats, rule: Rule, name: str) -> Iterator[Finding]:
     """A bias to one side leads apart in a mirror: there it is half of what lies between source and follow-up."""
     mirrored = _mirrors(rule)
     typical = _typical(-turns / 2 if mirrored else turns, LEAST_TURN)
     if typical is None:
-        return ""
+        return
     middle, low, high = typical
     side, (small, large) = "left" if middle > 0 else "right", sorted((abs(low), abs(high)))
     amount = f"turn by about {_digits(abs(middle))}° to the {side}"
     of = f"{_digits(small)}° to {_digits(large)}°, {count_of(len(turns), 'case')}"
+    words = f"Under {name}, its futures {amount} of those of the source (95{SPACE}% interval {of})."
     if mirrored:
-        return f"Its futures {amount} (95{SPACE}% interval {of}), in the source and under {name} alike."
-    return f"Under {name}, its futures {amount} of those of the source (95{SPACE}% interval {of})."
+        words = f"Its futures {amount} (95{SPACE}% interval {of}), in the source and under {name} alike."
+    figures = {"rule": name, "degrees": middle, "low": low, "high": high, "cases": len(turns)}
+    yield Finding("trajectories.turn", words, True, figures)
 
 
-def _length_words(shares: Floats, name: str) -> str:
+def _lengths(shares: Floats, name: str) -> Iterator[Finding]:
     typical = _typical(shares, LEAST_SHARE)
     if typical is None:
-        return ""
+        return
     middle, low, high = typical
     small, large = sorted((abs(low), abs(high)))
     side = "too far" if middle > 0 else "too short"
-    return (
+    words = (
         f"Under {name}, its futures go about {_digits(100 * abs(middle))}{SPACE}% {side}, beside those of the source "
         f"(95{SPACE}% interval {_digits(100 * small)} to {_digits(100 * large)}, {count_of(len(shares), 'case')})."
     )
+    figures = {"rule": name, "share": middle, "low": low, "high": high, "cases": len(shares)}
+    yield Finding("trajectories.length", words, True, figures)
 
 
 def _typical(values: Floats, least: float) -> tuple[float, float, float] | None:

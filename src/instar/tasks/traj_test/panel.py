@@ -8,8 +8,8 @@ import polars as pl
 
 from instar.analysis import Run
 from instar.relations import named_rule
+from instar.report.finding import Finding
 from instar.report.panels import Choice, Panel, PanelContent, PaperFigure, Table, TaskTables
-from instar.report.sentences import Finding
 from instar.report.words import count_of, interval, percent
 from instar.store import Row
 from instar.tasks.traj_test.analysis import trajectory_tables
@@ -179,18 +179,18 @@ def _displacement(frame: pl.DataFrame) -> Table:
     )
 
 
-def _remarks(run: Run, judging: str) -> list[Finding | str]:
+def _remarks(run: Run, judging: str) -> list[Finding]:
     """To which side or how far futures stray; and that a system which takes a seed is deterministic, which is no
     fault."""
     courses = list(course_findings(run, judging))
     if run.over_cases(judging).filter(pl.col("reason") == ONE_ANSWER).is_empty():
-        return [*courses]
-    return [
-        *courses,
+        return courses
+    words = (
         "The system takes a seed, and answers every scene with one future that is the same for every seed. It is taken "
         "to be deterministic: declare it with deterministic=True, and each input is predicted once. If it should draw "
-        "its futures, hand the seed to whatever draws them.",
-    ]
+        "its futures, hand the seed to whatever draws them."
+    )
+    return [*courses, Finding("trajectories.one_future", words)]
 
 
 def _preserving_table(runs: Sequence[Run], choice: Choice) -> TaskTables:
