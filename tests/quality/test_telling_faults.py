@@ -251,9 +251,7 @@ def test_scores_in_percent_are_told(tmp_path: Path) -> None:
         assert found[0] in findings(run)
         assert "All scores are 93;" in check.words
         every = run.judge(confidence=0.0)
-        assert not answers_findings(
-            run.answers(every), run.judged(every)
-        )
+        assert not answers_findings(run.answers(every), run.judged(every))
 
 
 def test_objects_that_are_found_twice_are_told(tmp_path: Path) -> None:
