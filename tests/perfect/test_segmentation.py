@@ -57,11 +57,25 @@ def half_unknown(pixels: np.ndarray) -> Segmentation:
 
 
 def sided(pixels: np.ndarray) -> Segmentation:
-    """What is at the left of the other is the left one: a mirror exchanges them."""
+    """Names the arms by the person, who faces the viewer: the side of each arm depends on where the head is."""
     cells = p.cells(pixels)
-    places = [np.argwhere(cells == number)[:, 1].mean() if (cells == number).any() else np.nan for number in (1, 2)]
-    table = np.array([0, 1, 2] if places[0] < places[1] else [0, 2, 1], np.uint8)
-    return Segmentation.from_classes(table[cells], ("ground", "Left-thing", "Right-thing"))
+    arms, head = (np.argwhere(cells == number) for number in (1, 2))
+    if len(arms) and len(head):
+        middle = arms.mean(0)
+        up, place = head.mean(0) - middle, arms - middle
+        cells[tuple(arms.T)] = np.where(up[1] * place[:, 0] > up[0] * place[:, 1], 1, 3)
+    return Segmentation.from_classes(cells, ("ground", "left arm", "head", "right arm"))
+
+
+def person(number: int) -> np.ndarray:
+    """A blue head above two red arms."""
+    rng = np.random.default_rng(number)
+    pixels = np.full((120, 160, 3), p.GROUND, np.uint8)
+    x, y = int(rng.integers(72, 88)), int(rng.integers(54, 60))
+    cv2.rectangle(pixels, (x - 12, y - 26), (x + 12, y - 8), p.BLUE, -1)
+    for side in (-1, 1):
+        cv2.circle(pixels, (x + 24 * side, y + 16), 13, p.RED, -1)
+    return pixels
 
 
 def pole(number: int) -> np.ndarray:
@@ -73,6 +87,7 @@ def pole(number: int) -> np.ndarray:
 
 
 POLES = [pole(number) for number in range(4)]
+PEOPLE = [person(number) for number in range(4)]
 FLAWLESS: dict[str, tuple[Answer, list[np.ndarray]]] = {
     "right": (right, IMAGES),
     "on a coarse grid": (on_a_grid(32, 24), IMAGES),
@@ -81,7 +96,7 @@ FLAWLESS: dict[str, tuple[Answer, list[np.ndarray]]] = {
     "small inside": (made_large_again, IMAGES),
     "edges are unknown": (unknown_edges, IMAGES),
     "the ground is unknown": (half_unknown, IMAGES),
-    "classes of the left and the right": (sided, IMAGES),
+    "arms of the left and the right": (sided, PEOPLE),
     "a pole": (right, POLES),
     "a pole on a coarse grid": (on_a_grid(40, 30), POLES),
     "a pole of stride eight": (of_stride_eight, POLES),

@@ -94,6 +94,21 @@ def thin_out_of_focus(cells: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     return sum(number * cv2.erode((cells == number).astype(np.uint8), kernel) for number in (1, 2))  # type: ignore[return-value]
 
 
+ARMS = ("ground", "left arm", "right arm")
+
+
+def named_by_the_picture() -> Answer:
+    """The arm that is further left in the image is called the left one."""
+
+    def answer(pixels: np.ndarray) -> Segmentation:
+        cells = p.cells(pixels)
+        places = [np.argwhere(cells == number)[:, 1].mean() if (cells == number).any() else 0.0 for number in (1, 2)]
+        table = np.array([0, 1, 2] if places[0] < places[1] else [0, 2, 1], np.uint8)
+        return Segmentation.from_classes(table[cells], ARMS)
+
+    return answer
+
+
 def lagging() -> Answer:
     answers: list[Segmentation] = []
 
@@ -135,10 +150,12 @@ def fault(make: Callable[[], Answer], *caught: str, words: str, **more: object) 
 
 
 SHIFT, CROP, PAD, NARROW = "shift(0.1, y=0.1)", "crop(0.8)", "pad(0.2, sides=top_bottom)", "stretch(1, 0.6)"
+TURN = "mirror(both)"
 FAULTS = {
     "the map sits to the right": fault(
         of(off_to_the_right),
         "mirror(h)",
+        TURN,
         worst=("red", "blue"),
         words=r"mirror\(h\).*sits beside it",
         check="sits 6 px too far right",
@@ -247,6 +264,18 @@ FAULTS = {
     ),
     "no red when compressed": fault(
         without("red", p.blocky), "jpeg(30)", worst=("red",), kind="lost", words="hardly there any more .*compression"
+    ),
+    "arms named by the picture": fault(
+        named_by_the_picture,
+        TURN,
+        worst=("left arm", "right arm"),
+        words=r"mirror\(both\).*by up to 1 IoU lost .*left and right named by the image",
+    ),
+    "arms known by their colour": fault(
+        lambda: lambda pixels: Segmentation.from_classes(p.cells(pixels), ARMS),
+        "mirror(h)",
+        worst=("left arm", "right arm"),
+        words=r"mirror\(h\).*by up to 1 IoU lost .*sides that are not exchanged",
     ),
     "answers with the image before": fault(
         lagging,

@@ -12,6 +12,7 @@ from instar.suites import Suite, listed_suite
 RULES = {
     "identity": "maps that change by themselves, by chance or from a memory of the image before",
     "mirror(h)": "a map that is not turned with the image or sits beside it, and sides that are not exchanged",
+    "mirror(both)": "left and right named by the image, and mistakes on things upside down",
     "shift(0.1, 0.1)": "regions that are never seen, and classes that depend on their place; kept because it alone "
     "leaves size and frame as they are",
     "crop(0.8)": "a map that is stretched over the wrong frame",
