@@ -194,6 +194,8 @@ with every candidate that catches it.
   too. Its change must be of the same sort (geometry, darkness, brightness, contrast, focus, grain, compression, colour,
   …) as those of the rules that the fault's table names. Noise may well upset a system that cannot bear blur, but who
   reads that looks for the wrong cause.
+* **A condition** has to occur before a rule shows what it is for: a crop that cuts nothing that was found says nothing
+  about mistakes on what is cut. Instar [counts the cases](defaults.md#how-it-is-counted) and reports rules with too few.
 * **The smallest set** is exact: an integer programme finds it. Of several smallest sets it is the one that asks the
   system least, then the one with most rules that are there today, then the one whose rules catch most.
 
@@ -218,6 +220,9 @@ def table(kind: str, row: Mapping[str, Any]) -> str:
         f"{len(row['candidates'])} candidates, {len(caught)} of {len(row['faults'])} faults caught by rules; "
         f"{len(purposes)} rules, of which {many or 'none'} {'is' if many == 1 else 'are'} kept.",
     ]
+    if conditions := instar.suite(kind).conditions:
+        listed = ", ".join(f"`{rule}`" for rule in conditions)
+        lines += ["", f"The border has to cut something that was found: {listed}."]
     others: dict[str, list[str]] = {}
     for name, fault in row["faults"].items():
         if name not in caught:

@@ -15,13 +15,14 @@ from benchmarks.runs import run_of_poses
 from instar.analysis import Run
 from instar.store import Store
 
-NAMES = ("answers", "parts-poses", "severities", "unjudged")
+NAMES = ("answers", "conditions", "parts-poses", "severities", "unjudged")
 RULES = 19
 ASKED: dict[str, Callable[[Run], object]] = {
     "rates": lambda run: run.rates().to_dicts(),
     "unjudged": lambda run: run.unjudged().to_dicts(),
     "straying": lambda run: run.straying_parts().to_dicts(),
     "answers": lambda run: run.answers(),
+    "conditions": lambda run: run.conditions().to_dicts(),
     "worst": lambda run: run.worst(5).to_dicts(),
 }
 """All that reads what is kept."""
@@ -52,7 +53,7 @@ def test_it_is_found_out_once_and_the_same_from_then_on(folder: Path, monkeypatc
     first = said(folder)
     assert tuple(path.name.partition(".")[0] for path in files(folder)) == NAMES
     kept = import_module("instar.analysis.kept")
-    for made in ("severities", "part_matrix", "answers_of", "unjudged_pairs"):
+    for made in ("severities", "part_matrix", "answers_of", "condition_counts", "unjudged_pairs"):
         monkeypatch.setattr(kept, made, never)
     assert said(folder) == first
 

@@ -30,6 +30,15 @@ SCENES: tuple[tuple[Shape, ...], ...] = (
 """Class and corners; the last one's first shape touches the border."""
 
 
+CENTRED: tuple[tuple[Shape, ...], ...] = tuple(
+    ((BOX, 30 + 4 * number, 30, 62, 58), (DISC, 76, 28, 108 + 2 * number, 60), (KITE, 60, 62, 92, 92))
+    for number in range(4)
+)
+"""Neither the crop nor the shift of the suite `detections` cuts anything of them."""
+CUT = tuple((*shapes, (BOX, 112, 16 + 6 * number, 136, 46 + 6 * number)) for number, shapes in enumerate(CENTRED))
+"""The same with a box of which the crop leaves two thirds."""
+
+
 def painted(shapes: tuple[Shape, ...]) -> Image:
     pixels = np.full((SIZE[1], SIZE[0], 3), GROUND, np.uint8)
     for kind, x0, y0, x1, y1 in shapes:
@@ -43,9 +52,9 @@ def painted(shapes: tuple[Shape, ...]) -> Image:
     return Image(pixels)
 
 
-def shapes_dataset(*, annotated: bool = False) -> Dataset:
+def shapes_dataset(scenes: tuple[tuple[Shape, ...], ...] = SCENES, *, annotated: bool = False) -> Dataset:
     cases = []
-    for number, shapes in enumerate(SCENES):
+    for number, shapes in enumerate(scenes):
         truth = Detections.from_xyxy([shape[1:] for shape in shapes], [shape[0] for shape in shapes])
         cases.append(Case(str(number), input=painted(shapes), truth=truth if annotated else None))
     return Dataset("shapes", "", lambda: iter(cases), truth="detections" if annotated else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeVar
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from instar.analysis.answers import Answers, answers_of
+from instar.analysis.conditions import condition_counts
 from instar.analysis.parts import PartMatrix, part_matrix
 from instar.analysis.rates import UNJUDGED, unjudged_pairs
 from instar.analysis.severities import COLUMNS, Severities, severities
@@ -102,15 +103,22 @@ def kept_unjudged(run: Run, judging: str) -> pl.DataFrame:
     def make() -> pl.DataFrame:
         return unjudged_pairs(run.store.verdict_parts(judging, UNJUDGED), run.changing_rules())
 
-    names = ("status", "reason", "pairs", "rules", "case", "rule")
-    return _kept(
-        run,
-        judging,
-        "unjudged",
-        make,
-        pl.DataFrame.to_dict,
-        lambda columns: pl.DataFrame([columns[name].alias(name) for name in names]),
-    )
+    return _kept_table(run, judging, "unjudged", ("status", "reason", "pairs", "rules", "case", "rule"), make)
+
+
+def kept_conditions(run: Run, judging: str) -> pl.DataFrame:
+    """Return in how many cases the conditions of rules occurred."""
+    columns = ("rule", "condition", "judged", "met", "absent")
+    return _kept_table(run, judging, "conditions", columns, lambda: condition_counts(run, judging))
+
+
+def _kept_table(
+    run: Run, judging: str, name: str, columns: Sequence[str], make: Callable[[], pl.DataFrame]
+) -> pl.DataFrame:
+    def table(kept: KeptColumns) -> pl.DataFrame:
+        return pl.DataFrame([kept[column].alias(column) for column in columns])
+
+    return _kept(run, judging, name, make, pl.DataFrame.to_dict, table)
 
 
 def _kept(

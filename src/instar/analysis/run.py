@@ -15,7 +15,7 @@ from instar.analysis.classes import SCHEMA as STRAYING_CLASSES
 from instar.analysis.classes import class_severities, straying_classes
 from instar.analysis.coverage import coverage, violated_counts
 from instar.analysis.families import rules_by_suite, rules_table
-from instar.analysis.kept import kept_answers, kept_parts, kept_severities, kept_unjudged
+from instar.analysis.kept import kept_answers, kept_conditions, kept_parts, kept_severities, kept_unjudged
 from instar.analysis.parts import SCHEMA as STRAYING
 from instar.analysis.parts import PartMatrix, straying_parts
 from instar.analysis.rates import AnyRule, Judged, any_rule, by_case, curve, group_rates, judged_pairs, noise, rates
@@ -526,6 +526,17 @@ class Run:
         """
         key = "unjudged", judging, self._judged_parts(judging)
         return self.cached(key, lambda: kept_unjudged(self, judging))
+
+    def conditions(self, judging: str = DEFAULT) -> pl.DataFrame:
+        """Count the judged cases that meet the condition of their rule: a crop that cuts no hand tests no cut hand.
+
+        Returns one row per rule for which a suite of this run declares a condition and which judged a case: `rule`,
+        `condition` (`cut`: the border of the image cuts something that was found), `judged` and `met` (numbers of
+        cases), and `absent`: fewer than 3 cases or less than 5 % of them meet the condition, so that the rule says
+        nothing about it.
+        """
+        key = "conditions", judging, self._judged_parts(judging)
+        return self.cached(key, lambda: kept_conditions(self, judging))
 
     def _identity(self) -> dict[str, str]:
         """The rule that changes nothing, by relation."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 
 import polars as pl
@@ -36,7 +35,7 @@ from instar.report.sentences import (
 )
 from instar.report.words import ONE_SIDED, count_of, listed, of_total, severity_text, violated_from
 from instar.store import Row, shard_words
-from instar.suites import KEPT, named_suite
+from instar.suites import KEPT, declared
 
 SHOWN_RULES = 5
 """Violated rules of which a sentence says what is wrong; the table of rates has all."""
@@ -251,11 +250,8 @@ def _named_rules(run: Run) -> Mapping[str, str]:
 
 def _purposes(run: Run) -> Mapping[str, str]:
     """What each rule is there to show, as far as the run's suites are known by name and say so."""
-    purposes: dict[str, str] = {}
-    for name in run.manifest.suites:
-        with suppress(KeyError, ValueError, FileNotFoundError):  # a file that is elsewhere, or a list of rules
-            purposes |= {rule: text.partition(KEPT)[0] for rule, text in named_suite(name).purposes.items()}
-    return {rule: purposes.get(rule) or purposes.get(rule.partition(" => ")[0], "") for rule in run.manifest.rules}
+    purposes = declared(run.manifest.suites, run.manifest.rules, lambda suite: suite.purposes)
+    return {rule: purposes.get(rule, "").partition(KEPT)[0] for rule in run.manifest.rules}
 
 
 def _over_cases(run: Run, judging: str) -> Iterator[Finding]:

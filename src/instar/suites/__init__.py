@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from instar.outputs import Row, output_kind, output_kinds
 from instar.registry import find, loaded_object, names
 from instar.relations import Rule, named_rule, rule
 from instar.spelling import unknown
 from instar.suites.file import read_suite
-from instar.suites.suite import KEPT, Suite, joined, listed_suite
+from instar.suites.suite import KEPT, Condition, Suite, joined, listed_suite
 from instar.transforms import families
 
-__all__ = ["KEPT", "Suite", "default_suite", "listed_suite", "named_suite", "suite", "suite_pieces", "suites"]
+# fmt: off
+__all__ = [
+    "KEPT", "Condition", "Suite", "declared", "default_suite", "listed_suite", "named_suite", "suite", "suite_pieces",
+    "suites",
+]
+# fmt: on
+
+T = TypeVar("T")
 
 
 @cache
@@ -86,6 +96,20 @@ def named_suite(text: str) -> Suite:
     if len(pieces) > 1:
         return joined([named_suite(piece) for piece in pieces], name=" + ".join(pieces))
     return _named(text) if text in names("suites") else _of_rule(named_rule(text))
+
+
+def declared(suites: Iterable[str], rules: Iterable[str], what: Callable[[Suite], Mapping[str, T]]) -> dict[str, T]:
+    """Return what the suites of a run declare about its rules, by rule.
+
+    Suites that are unknown here, such as a file that was moved, declare nothing. A suite may name a rule without its
+    relation.
+    """
+    known: dict[str, T] = {}
+    for name in suites:
+        with suppress(KeyError, ValueError, FileNotFoundError):
+            known |= what(named_suite(name))
+    spelled = {rule: rule if rule in known else rule.partition(" => ")[0] for rule in rules}
+    return {rule: known[name] for rule, name in spelled.items() if name in known}
 
 
 def _of_rule(one: Rule) -> Suite:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from instar.relations import Rule, rule
 
 KEPT = "; kept because "
 """What stands in a purpose between what a rule is for and why it is kept beside the smallest set."""
+
+Condition = Literal["cut"]
+"""What has to occur before a rule shows what it is for: `cut`, the border of the image cuts what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,8 @@ class Suite:
     `thresholds` map a rule's id to its threshold, `"*"` to that of all others. `panels` names what a report shows
     besides what it shows of every run; where no suite of a run asks for any, those of the output kind's own suite.
     `titles` map a rule's id to what its paper calls it, `purposes` to the faults that the rule
-    looks for, as nouns: `mistakes on bright images`.
+    looks for, as nouns: `mistakes on bright images`. `conditions` map a rule's id to what has to occur in some cases
+    before the rule says anything about its purpose.
     """
 
     name: str
@@ -31,6 +36,7 @@ class Suite:
     panels: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
     purposes: Mapping[str, str] = field(default_factory=dict)
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -46,8 +52,9 @@ def listed_suite(
     options: Mapping[str, object] | None = None,
     titles: Mapping[str, str] | None = None,
     purposes: Mapping[str, str] | None = None,
+    conditions: Mapping[str, Condition] | None = None,
 ) -> Suite:
-    """A suite of rules as they are spelled. `titles` and `purposes` are by spelling."""
+    """A suite of rules as they are spelled. `titles`, `purposes` and `conditions` are by spelling."""
     rules = {spelling: rule(spelling) for spelling in spellings}
     return Suite(
         name,
@@ -58,6 +65,7 @@ def listed_suite(
         panels=panels,
         titles={rules[spelling].id: title for spelling, title in (titles or {}).items()},
         purposes={rules[spelling].id: purpose for spelling, purpose in (purposes or {}).items()},
+        conditions={rules[spelling].id: condition for spelling, condition in (conditions or {}).items()},
     )
 
 
@@ -99,6 +107,7 @@ def joined(parts: Sequence[Suite], *, name: str, help: str = "") -> Suite:
         tuple(dict.fromkeys(name for part in parts for name in part.panels)),
         {rule: title for part in parts for rule, title in part.titles.items()},
         {rule: purpose for part in parts for rule, purpose in part.purposes.items()},
+        {rule: condition for part in parts for rule, condition in part.conditions.items()},
     )
 
 

@@ -38,7 +38,7 @@ def run(name: str, images: Path, out: Path, rules: str = "segmentation") -> inst
 
 def test_a_right_segmenter_violates_nothing(images: Path, tmp_path: Path) -> None:
     tested = run("right", images, tmp_path / "run", "segmentation")
-    assert len(tested.manifest.rules) == 14
+    assert len(tested.manifest.rules) == 15
     assert cast(float, tested.verdicts()["severity"].max()) < 0.05
     exact = tested.judge(slack=0)
     assert 0.05 < cast(float, tested.verdicts(exact)["severity"].max()) < 0.2  # the edges of a grid of half the size

@@ -84,6 +84,7 @@ def _own() -> Suite:
         panels=("hands",),
         titles={spelling: title for spelling, (title, _) in OWN_RULES.items()},
         purposes={spelling: purpose for spelling, (_, purpose) in OWN_RULES.items()},
+        conditions={"crop(0.85, bottom_right)": "cut"},
     )
 
 

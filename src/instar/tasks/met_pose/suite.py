@@ -171,7 +171,15 @@ def _suite(name: str, help: str, *, only: str = "all") -> Suite:
 def _own() -> Suite:
     help = "Poses: a small set of rules that shows every fault we know. The suite of pose estimators by default."
     panels = ("violated-counts", "classic", "landmarks")
-    return listed_suite("poses", tuple(POSES), help, "poses", panels=panels, purposes=POSES)
+    return listed_suite(
+        "poses",
+        tuple(POSES),
+        help,
+        "poses",
+        panels=panels,
+        purposes=POSES,
+        conditions={"shift(0.1, 0.1)": "cut", "crop(0.9)": "cut"},
+    )
 
 
 SUITES: Mapping[str, Callable[[], Suite]] = {"poses": _own} | {

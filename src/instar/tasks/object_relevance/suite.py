@@ -20,7 +20,8 @@ PURPOSES = {
     "mirror(h)": "misses on one side, a limited number of answers, and classes by their order",
     "shift(0.1, 0.1)": "x and y exchanged, boxes on a grid or drawn to the middle of the frame, and misses in a part "
     "of it; kept because it alone leaves size and frame as they are",
-    "crop(0.8, top_left)": "mistakes in another frame, on objects that fill more of it and in boxes relative to it",
+    "crop(0.8, top_left)": "mistakes in another frame, on objects that fill more of it or are cut, and in boxes "
+    "relative to it",
     "pad(0.2, left_right)": "mistakes in another aspect, such as a letterbox or boxes in the model's size, and misses "
     "at the border",
     "resolution(0.7)": "misses of smaller objects, boxes that grow, and sizes that the model does not take",
@@ -94,7 +95,15 @@ def each() -> tuple[str, ...]:
 def own_suite() -> Suite:
     """The suite of our own for detections."""
     help = "Detectors: place, size, light, compression, noise and colour, and whether each object is found for itself."
-    suite = listed_suite("detections", tuple(PURPOSES), help, "detections", panels=("objects",), purposes=PURPOSES)
+    suite = listed_suite(
+        "detections",
+        tuple(PURPOSES),
+        help,
+        "detections",
+        panels=("objects",),
+        purposes=PURPOSES,
+        conditions={"crop(0.8, top_left)": "cut"},
+    )
     return replace(suite, thresholds={rule.id: LIMIT for rule in suite.rules if rule.relation is None})
 
 
