@@ -194,8 +194,8 @@ with every candidate that catches it.
   too. Its change must be of the same sort (geometry, darkness, brightness, contrast, focus, grain, compression, colour,
   …) as those of the rules that the fault's table names. Noise may well upset a system that cannot bear blur, but who
   reads that looks for the wrong cause.
-* **A condition** has to occur before a rule shows what it is for: a crop that cuts nothing that was found says nothing
-  about mistakes on what is cut. Instar [counts the cases](defaults.md#how-it-is-counted) and reports rules with too few.
+* **A condition** has to occur before a rule shows what it is for. For example, a crop that cuts no object says nothing
+  about objects that are cut. Instar [counts the cases](defaults.md#how-it-is-counted) and reports rules with too few.
 * **The smallest set** is exact: an integer programme finds it. Of several smallest sets it is the one that asks the
   system least, then the one with most rules that are there today, then the one whose rules catch most.
 

@@ -11,8 +11,8 @@ import pytest
 
 import instar
 from instar.outputs.detections import Detections
-from tests.perfect.shapes import DISC, Look, detector, right, shapes_dataset
-from tests.quality.words import accusations
+from tests.perfect.shapes import CENTRED, CUT, DISC, Look, Shape, detector, right, shapes_dataset
+from tests.quality.words import accusations, against
 
 SUITE = "detections"
 
@@ -96,6 +96,14 @@ def test_a_flawless_detector_is_not_accused(name: str, annotated: bool, tmp_path
     assert accusations(run) == []
     assert run.rates()["judged"].sum() > 0
     assert run.verdicts().filter(pl.col("status") == "error").is_empty()
+
+
+@pytest.mark.parametrize("scenes", [CENTRED, CUT])
+def test_nothing_is_held_against_it_whether_the_border_cuts_objects_or_not(
+    scenes: tuple[tuple[Shape, ...], ...], tmp_path: Path
+) -> None:
+    run = instar.run(detector(right), SUITE, shapes_dataset(scenes), out=tmp_path / "run", workers=0)
+    assert against(run) == []
 
 
 def test_a_silent_detector_is_not_called_clean(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import instar
 from instar import Segmentation
 from instar.outputs.segmentation import UNKNOWN
 from tests.quality import painted as p
-from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown_and_reported
+from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown_and_reported, finding, said
 from tests.toys import image_system
 
 IMAGES = [p.street(number) for number in range(4)]
@@ -320,6 +320,13 @@ def test_the_suite_catches_it(name: str, tmp_path_factory: pytest.TempPathFactor
     assert ("answered all" in seeded.words) == ("answered all" in " ".join(accusations(run)))
     if seeded.worst:
         assert_accused(run, f"overlaps least is most often ({'|'.join(seeded.worst)})")
+
+
+def test_the_half_turn_alone_shows_sides_that_are_named_by_the_picture(tmp_path: Path) -> None:
+    run = p.run_of(named_by_the_picture(), "segmentation", IMAGES, tmp_path / "run")
+    accusing = {one.figures["rule"] for one in said(run) if one.code == "rule.violated"}
+    assert accusing == {f"{TURN} => class_overlap"}
+    assert finding(run, "rule.violated").figures["violated"] == len(IMAGES)
 
 
 def test_show_and_the_report_say_all_of_it(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.engine.progress import FAILURES, failure_reasons, status_counts, unreadable_cases
+from instar.outputs import output_kind
 from instar.report.copies import copies_finding
 from instar.report.finding import Finding
 from instar.report.limits import LONG, limit_words
@@ -65,6 +66,7 @@ def findings(
         *((_failed_questions(run) if run.searched else _failures(run.unjudged(judging))) if failures else ()),
         *(() if run.searched else _whole(run, rates, threshold, p, judging, group)),
         *(() if run.searched else violated_rules(run, rates, judging)),
+        *(() if run.searched else _conditions(run, judging)),
         *(() if run.searched else _straying(run, threshold, judging)),
         *_rejections(run, p or LEVEL, judging),
         *_over_cases(run, judging),
@@ -221,6 +223,22 @@ def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Ite
         verb = "is" if len(rest) == 1 else "are"
         words = f"{count_of(len(rest), 'more rule')} {verb} violated: {listed(rest)}."
         yield Finding("rule.violated_more", words, True, {"rules": ranked["rule"][SHOWN_RULES:].to_list()})
+
+
+def _conditions(run: Run, judging: str) -> Iterator[Finding]:
+    """Yield the rules whose condition occurred in too few cases to say anything about it."""
+    names = _named_rules(run)
+    for row in run.conditions(judging).filter("absent").iter_rows(named=True):
+        noun = output_kind(run.manifest.system.kind).subject(run.manifest.header) or "subject"
+        article = "an" if noun[0] in "aeiou" else "a"
+        words = (
+            f"Under {names[row['rule']]}, the border of the image cuts {article} {noun} in "
+            f"{of_total(row['met'], row['judged'], 'judged case')}. If this rule passes, that says "
+            f"{'little' if row['met'] else 'nothing'} about {article} {noun} that is cut: use images that show "
+            f"{article} {noun} near the border, or add a rule with another crop or shift."
+        )
+        figures = {key: row[key] for key in ("rule", "condition", "met", "judged")}
+        yield Finding("rule.condition_absent", words, figures=figures)
 
 
 def _straying(run: Run, threshold: float | None, judging: str) -> Iterator[Finding]:
