@@ -252,12 +252,15 @@ def gate(
 
 def _init(opened: Run, policy: Path) -> None:
     from instar.files import place_file
-    from instar.gate import new_policy
+    from instar.gate import new_policy, proposed_limits
 
     if policy.exists():
         raise typer.BadParameter(f"{policy} is there already, and is kept; give another file", param_hint="--policy")
     place_file(policy, new_policy(opened).encode())
     print(f"{policy}: a policy that {opened.folder} holds; put in the figures that you need")
+    for limit in proposed_limits(opened):
+        if (warning := limit.warning) is not None:
+            print(f"instar: {warning.words}", file=sys.stderr)
 
 
 def _refuse_same(files: dict[str, Path | None]) -> None:

@@ -4,12 +4,12 @@ from instar.gate.check import Check
 from instar.gate.checks import checked
 from instar.gate.formats import WorstPair, junit, markdown, sarif
 from instar.gate.policy import Graph, Limit, NoWorse, Policy, PolicyError, read_policy
-from instar.gate.proposal import new_policy
+from instar.gate.proposal import Proposed, new_policy, proposed_limits
 from instar.gate.until import until_sure
 
 # fmt: off
 __all__ = [
-    "Check", "Graph", "Limit", "NoWorse", "Policy", "PolicyError", "WorstPair", "checked", "junit", "markdown",
-    "new_policy", "read_policy", "sarif", "until_sure",
+    "Check", "Graph", "Limit", "NoWorse", "Policy", "PolicyError", "Proposed", "WorstPair", "checked", "junit",
+    "markdown", "new_policy", "proposed_limits", "read_policy", "sarif", "until_sure",
 ]
 # fmt: on

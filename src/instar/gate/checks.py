@@ -291,7 +291,7 @@ class _Gate:
         """That of a bound, so that the policy's holds: a gate that might have been decided before all cases were asked
         has spent a part of its risk."""
         spent = self.run.manifest.looked and not matrix.looked
-        return 1 - AT_THE_END * (1 - self.policy.confidence) if spent else self.policy.confidence
+        return after_looks(self.policy.confidence) if spent else self.policy.confidence
 
     def _severity(self, limit: Limit, rules: tuple[str, ...], matrix: Severities) -> Check:
         assert limit.severity is not None
@@ -442,15 +442,27 @@ out that gates are then wrong no more often than they say."""
 Bounds = Callable[[int, int, float], tuple[float, float]]
 
 
+def after_looks(confidence: float) -> float:
+    """Return the confidence of a bound at the end of a run whose gate might have been decided before."""
+    return 1 - AT_THE_END * (1 - confidence)
+
+
+def cases_needed(rate: float, violated: int, count: int, confidence: float, bounds: Bounds) -> int:
+    """Return how many cases show that a rate holds, if as many of them violate the rules as now; at most MOST_CASES.
+
+    At this rate there is no fewer than a whole case, so that the answer is never one that would fail."""
+    more = count
+    while more < MOST_CASES and bounds(-(-violated * more // count), more, confidence)[1] > rate:
+        more += max(1, more // 200)
+    return min(more, MOST_CASES)
+
+
 def _more_cases(limit: Limit, violated: int, count: int, confidence: float, bounds: Bounds) -> str:
-    """Where the rate is low enough and too few cases show it: how many would. At this rate there is no fewer than a
-    whole case, so that the answer is never one that would fail."""
+    """Say how many cases it takes, if the rate is low enough and too few cases show it."""
     assert limit.rate is not None
     if limit.sure != "upper" or violated >= limit.rate * count or bounds(violated, count, confidence)[1] <= limit.rate:
         return ""
-    more = count + 1
-    while more < MOST_CASES and bounds(-(-violated * more // count), more, confidence)[1] > limit.rate:
-        more += max(1, more // 200)
+    more = cases_needed(limit.rate, violated, count, confidence, bounds)
     takes = f"about {more:,}" if more < MOST_CASES else f"more than {MOST_CASES:,}"
     return f" Too few cases show it: at this rate it takes {takes}."
 
