@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from instar.engine import SOURCE_ANSWERED, chunks
+from instar.engine import DEFAULT, SOURCE_ANSWERED, chunks
 from instar.outputs import Schema, output_kind
 from instar.relations import own_equivariance
 
@@ -51,14 +51,14 @@ def _places(run: Run) -> pl.DataFrame | None:
         subjects = kind.subjects(rows, manifest.header)
         if subjects is None:
             return None
-        frames.append(_placed(rows, subjects.filter(pl.col("score") >= _confidence(run))))
+        frames.append(_placed(rows, subjects.filter(pl.col("score") >= confidence_of(run))))
     return pl.concat(frames)
 
 
-def _confidence(run: Run) -> float:
-    """What the suite's judging takes for found."""
+def confidence_of(run: Run, judging: str = DEFAULT) -> float:
+    """Return the score from which a judging counts something as found."""
     relation = own_equivariance(run.manifest.system.kind).relation
-    return float(run.judging().of(relation).get("confidence", 0.0))
+    return float(run.judging(judging).of(relation).get("confidence", 0.0))
 
 
 def _placed(rows: pl.DataFrame, subjects: pl.DataFrame) -> pl.DataFrame:
