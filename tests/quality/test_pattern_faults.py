@@ -18,6 +18,7 @@ from instar.outputs.detections import Detections
 from tests.perfect.shapes import BOX, SIZE, Look, painted
 from tests.perfect.shapes import seen as look_at
 from tests.quality import painted as p
+from tests.quality.words import finding, said
 from tests.toys import content, image_system
 
 CASES = 24
@@ -82,7 +83,7 @@ def misses_the_left_third(seen: Look) -> Detections:
 
 
 def misses_the_rim(seen: Look) -> Detections:
-    return seen.answer(keep=(np.abs(_middles(seen) - 0.5) < 0.33).all(1))
+    return seen.answer(keep=np.asarray((np.abs(_middles(seen) - 0.5) < 0.33).all(1)))
 
 
 def drawn_to_the_middle(seen: Look) -> Detections:
@@ -162,6 +163,18 @@ def jitter(pixels: float, seed: int = 0) -> Callable[[Look], Detections]:
 def drops(share: float, seed: int = 0) -> Callable[[Look], Detections]:
     chance = np.random.default_rng(seed)
     return lambda seen: seen.answer(keep=chance.random(len(seen.boxes)) >= share)
+
+
+def leans_on_the_image_before() -> Callable[[Look], Detections]:
+    before = np.zeros((0, 4))
+
+    def answer(seen: Look) -> Detections:
+        nonlocal before
+        smoothed = (seen.boxes + before) / 2 if before.shape == seen.boxes.shape else seen.boxes
+        before = smoothed
+        return seen.answer(smoothed)
+
+    return answer
 
 
 # --- poses: a person in every box, and what a careless model makes of them ------------------------------------------
@@ -256,17 +269,7 @@ def label_by_a_hash(pixels: np.ndarray) -> Labels:
 
 
 def label_by_the_place(pixels: np.ndarray) -> Labels:
-    return _label(p.middle(pixels)[0] < 0.5)
-
-
-def label_from_the_image_before() -> Callable[[np.ndarray], Labels]:
-    answers: list[Labels] = []
-
-    def answer(pixels: np.ndarray) -> Labels:
-        answers.append(right_label(pixels))
-        return answers[-2] if len(answers) > 1 else answers[-1]
-
-    return answer
+    return _label(int(sum(p.middle(pixels)) * 25) % 2 == 0)
 
 
 # --- what is said of them ------------------------------------------------------------------------------------------
@@ -325,3 +328,78 @@ def painted_run(answer: Callable[[np.ndarray], Any], out: Path) -> instar.Run:
     kind = answer(p.sign(0)).kind
     data = dataset(p.sign if kind == "labels" else p.street)
     return instar.run(image_system(answer, kind), kind, data, out=out / "run", workers=0)
+
+
+def codes(run: instar.Run) -> list[str]:
+    return [one.code for one in said(run) if one.code.startswith("pattern.")]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_leading_finding_names_the_pattern(name: str, tmp_path: Path) -> None:
+    answer, code, figures = FAULTS[name]
+    run = run_of(answer, tmp_path)
+    assert codes(run) == [code]
+    leading = finding(run, code)
+    assert (
+        leading.against and leading.figures["p"] <= 0.005 and leading.figures["rate"] >= 3 * leading.figures["others"]
+    )
+    assert {key: leading.figures[key] for key in figures} == figures
+    order = [one.code for one in said(run)]
+    assert order.index(code) < order.index("rule.violated")
+
+
+@pytest.mark.parametrize("name", OF_PIXELS)
+def test_the_leading_finding_of_outputs_without_places(name: str, tmp_path: Path) -> None:
+    answer, code = OF_PIXELS[name]
+    assert codes(painted_run(answer, tmp_path)) == [code]
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_correct_and_noisy_models_show_no_pattern(name: str, tmp_path: Path) -> None:
+    run = run_of(NONE[name](), tmp_path, deterministic=name in ("right", "right people", "only in the light"))
+    assert codes(run) == []
+
+
+@pytest.mark.parametrize("answer", [right_cells, right_label])
+def test_correct_outputs_without_places_show_no_pattern(answer: Callable[[np.ndarray], Any], tmp_path: Path) -> None:
+    assert codes(painted_run(answer, tmp_path)) == []
+
+
+def test_a_model_with_memory_is_told_by_the_order_alone(tmp_path: Path) -> None:
+    run = run_of(leans_on_the_image_before(), tmp_path)
+    assert codes(run) == [] and finding(run, "noise.memory").against
+
+
+def test_a_few_images_show_no_pattern(tmp_path: Path) -> None:
+    run = run_of(hash_of_pixels, tmp_path, 6)
+    assert codes(run) == [] and finding(run, "rules.any").figures["rate"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [
+        (blind_in_the_light, {"gamma(0.5)"}),
+        (misses_the_left_third, {"mirror(h)"}),
+        (letterbox_stays, {"pad(0.2)", "pad(0.25, sides=left_right)"}),
+        (hash_drops, set()),
+        (grid(16), set()),
+        (lost_at_the_seam(0), set()),
+        (at_most_five, set()),
+        (blind_in_other_light, set()),
+    ],
+)
+def test_a_rule_stands_out_if_it_is_violated_more_often_than_others(
+    answer: Callable[[Look], Any], named: set[str], tmp_path: Path
+) -> None:
+    run = run_of(answer, tmp_path)
+    found = outstanding_rules(run, pattern=leading_pattern(run))
+    assert {rule.partition(" =>")[0] for rule in found} == named
+
+
+@pytest.mark.parametrize(("cases", "named"), [(1, False), (CASES, True)])
+def test_what_a_rule_looks_for_is_named_if_it_stands_out(cases: int, named: bool, tmp_path: Path) -> None:
+    system = image_system(lambda pixels: blind_in_the_light(look_at(pixels)), "detections")
+    run = instar.run(system, "detections", dataset(shapes, cases), out=tmp_path / "run", workers=0)
+    violated = [one for one in said(run) if one.code == "rule.violated"]
+    assert [one.figures["rule"].partition(" =>")[0] for one in violated] == ["gamma(0.5)"]
+    assert [one.figures["purpose"] is not None for one in violated] == [named]

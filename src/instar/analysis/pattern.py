@@ -65,18 +65,23 @@ def leading_pattern(run: Run, threshold: float | None = None, judging: str = DEF
 
 
 def outstanding_rules(
-    run: Run, threshold: float | None = None, judging: str = DEFAULT, pattern: Pattern | None = None
+    run: Run,
+    threshold: float | None = None,
+    judging: str = DEFAULT,
+    *,
+    p: float | None = None,
+    pattern: Pattern | None = None,
 ) -> frozenset[str]:
     """Return the rules that are violated significantly more often than the other rules on the same cases.
 
-    Were all rules alike, each violation of a case would fall to any of the rules that were judged there. p is how often
-    chance alone gives a rule as many (corrected after Holm). The rule's rate must also be twice that of the others, and
-    half of the highest rate. The rules of a pattern are compared with each other, since the pattern already says how
-    they differ from the rest; if it names the cause, none of them stands out.
+    Were all rules alike, each violation of a case would fall to any of the rules that were judged there: a test tells
+    how often chance alone gives a rule as many (corrected after Holm). The rule's rate must also be twice that of the
+    others, and half of the highest rate. The rules of a pattern are compared with each other, since the pattern already
+    says how they differ from the rest; if it names the cause, none of them stands out.
     """
     matrix = run.severities(judging).per_case()
     matrix = matrix.only([rule for rule in run.rules(judging).filter(over="case")["rule"] if rule in matrix.rules])
-    hits, judged = matrix.violated(run.thresholds(threshold)), ~np.isnan(matrix.severity)
+    hits, judged = matrix.violated(run.thresholds(threshold), run.alphas(p)), ~np.isnan(matrix.severity)
     rates = hits.sum(1) / np.maximum(judged.sum(1), 1)
     own = np.isin(matrix.rules, list(pattern.rules) if pattern is not None else [])
     found: dict[str, float] = {}
@@ -86,15 +91,12 @@ def outstanding_rules(
             there = judged[place] & (every > 1)
             violated, others = int(hits[place, there].sum()), float((some - hits[place])[there].sum())
             rate, rest = violated / max(1, there.sum()), others / max(1, (every - 1)[there].sum())
-            p = 1.0
+            found[matrix.rules[place]] = 1.0
             if violated and rate >= max(2 * rest, rates.max() / 2):
-                chance = (some[there] / every[there]).mean()
-                p = float(
-                    binomial_excess(violated, there.sum(), chance)
-                )  # bounds the tail of unequal chances (Hoeffding)
-            found[matrix.rules[place]] = p
+                chance = (some[there] / every[there]).mean()  # bounds the tail of unequal chances (Hoeffding)
+                found[matrix.rules[place]] = float(binomial_excess(violated, there.sum(), chance))
     corrected = dict(zip(found, holm(list(found.values())), strict=True))
-    return frozenset(rule for rule, p in corrected.items() if p <= 0.05)
+    return frozenset(rule for rule, chance in corrected.items() if chance <= 0.05)
 
 
 @dataclass(frozen=True, slots=True)

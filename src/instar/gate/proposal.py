@@ -57,10 +57,8 @@ class Proposed:
         words = f"The proposed limit of {percent(self.limit)} accepts a broken model: "
         figures = {"of": self.of, "violated": self.violated, "judged": self.judged, "limit": self.limit}
         if self.rate > HIGH:
-            words += (
-                f"{of_total(self.violated, self.judged, 'case')} ({percent(self.rate)}) violate {self.of}. Fix the model, "
-                "or set the limit that you need."
-            )
+            violated = f"{of_total(self.violated, self.judged, 'case')} ({percent(self.rate)})"
+            words += f"{violated} violate {self.of}. Fix the model, or set the limit that you need."
             return Finding("gate.init_high_rate", words, True, {**figures, "rate": self.rate})
         if self.limit > HIGH:
             words += f"{count_of(self.judged, 'case')} show no lower one of {self.of}."

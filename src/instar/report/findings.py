@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 import polars as pl
@@ -10,6 +10,7 @@ import polars as pl
 from instar.analysis import Run, remembered
 from instar.analysis.copies import copies
 from instar.analysis.found import found_combinations
+from instar.analysis.pattern import leading_pattern, outstanding_rules
 from instar.analysis.rejections import LEVEL
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
@@ -20,6 +21,7 @@ from instar.report.finding import Finding
 from instar.report.limits import LONG, limit_words
 from instar.report.noise import memory_finding, noise_finding
 from instar.report.panels import remarks_on
+from instar.report.pattern import pattern_finding
 from instar.report.section import counted_kinds, heading_of, noise_of
 from instar.report.sentences import (
     answers_findings,
@@ -57,6 +59,8 @@ def findings(
     parts stray, what its tests say, its noise and its memory, and what its tasks remark."""
     judged, answers = run.judged(judging, group=group), run.answers(judging)
     rates = run.rates(threshold, p=p, judging=judging, group=group)
+    leading = leading_pattern(run, threshold, judging)
+    standing_out = outstanding_rules(run, threshold, judging, p=p, pattern=leading)
     return [
         *_extent(run),
         *unjudged_findings(judged, answers),
@@ -65,10 +69,13 @@ def findings(
         *(_unreadable(run) if failures else ()),
         *((_failed_questions(run) if run.searched else _failures(run.unjudged(judging))) if failures else ()),
         *(() if run.searched else _whole(run, rates, threshold, p, judging, group)),
-        *(() if run.searched else violated_rules(run, rates, judging)),
+        *(() if leading is None else (pattern_finding(leading),)),
+        *(() if run.searched else violated_rules(run, rates, standing_out, judging)),
         *(() if run.searched else _conditions(run, judging)),
         *(() if run.searched else _straying(run, threshold, judging)),
-        *_rejections(run, p or LEVEL, judging),
+        *_rejections(
+            run, p or LEVEL, standing_out if p else outstanding_rules(run, threshold, judging, p=LEVEL), judging
+        ),
         *_over_cases(run, judging),
         *_noise(run, rates, judging),
         *remarks_on(run, judging),
@@ -208,8 +215,13 @@ def _whole(
     yield Finding("rules.thresholds", from_where)
 
 
-def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Iterator[Finding]:
-    """What is wrong under identity, where that is violated, and under each of the most violated rules."""
+def violated_rules(
+    run: Run, rates: pl.DataFrame, standing_out: Collection[str] = (), judging: str = DEFAULT
+) -> Iterator[Finding]:
+    """Return what is wrong under identity, if that is violated, and under each of the most violated rules.
+
+    What a rule looks for is named if it stands out from the others, or if nothing was changed.
+    """
     known = run.rules(judging).filter(over="case")
     relations = {one.relation.relation.name: one.relation.relation for one in run.bound_rules()}
     violated = rates.filter(pl.col("violated") > 0).join(known, on="rule", maintain_order="left")
@@ -217,7 +229,8 @@ def violated_rules(run: Run, rates: pl.DataFrame, judging: str = DEFAULT) -> Ite
     ranked = violated.sort(order, descending=True, nulls_last=True, maintain_order=True)
     purposes = _purposes(run)
     for row in ranked.head(SHOWN_RULES).iter_rows(named=True):
-        yield rule_finding(row, row["unit"], relations[row["relation"]].meanings, purposes.get(row["rule"]))
+        purpose = purposes.get(row["rule"]) if row["rule"] in standing_out or row["family"] == "identity" else None
+        yield rule_finding(row, row["unit"], relations[row["relation"]].meanings, purpose)
     rest = ranked["name"][SHOWN_RULES:].to_list()
     if rest:
         verb = "is" if len(rest) == 1 else "are"
@@ -248,7 +261,7 @@ def _straying(run: Run, threshold: float | None, judging: str) -> Iterator[Findi
     yield from class_findings(run.straying_classes(threshold, judging=judging), names, counted_kinds(run))
 
 
-def _rejections(run: Run, level: float, judging: str) -> Iterator[Finding]:
+def _rejections(run: Run, level: float, standing_out: Collection[str], judging: str) -> Iterator[Finding]:
     """What the tests say together, and which rules' reject more often than chance explains."""
     tests = run.tests(level, judging=judging)
     yield from rejection_findings(tests, level)
@@ -257,7 +270,8 @@ def _rejections(run: Run, level: float, judging: str) -> Iterator[Finding]:
         pl.col("rule").is_not_null() & (pl.col("p_corrected") <= level) & (pl.col("family") != "identity")
     )
     for row in sure.sort("share", descending=True, maintain_order=True).head(SHOWN_RULES).iter_rows(named=True):
-        yield rejected_rule_finding(row, names[row["rule"]], purposes[row["rule"]])
+        purpose = purposes[row["rule"]] if row["rule"] in standing_out else None
+        yield rejected_rule_finding(row, names[row["rule"]], purpose)
 
 
 def _named_rules(run: Run) -> Mapping[str, str]:

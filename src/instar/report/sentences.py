@@ -89,7 +89,7 @@ def rule_finding(row: Row, unit: str, meanings: Mapping[str, str], purpose: str 
     texts = [way if len(ways) == 1 else f"in {count_of(count, 'case')} {way}" for count, way in ways]
     words = f"{violating(row)} {named(row['name'], row['words'])}: {', '.join(texts)}.{_topic(purpose)}"
     figures = {key: row.get(key) for key in ("rule", "family", "violated", "judged", "rate", "low", "high")}
-    figures["kinds"] = {kind: count for count, kind, _ in kinds}
+    figures |= {"kinds": {kind: count for count, kind, _ in kinds}, "purpose": purpose or None}
     return Finding("rule.violated", words, True, figures)
 
 
@@ -407,7 +407,7 @@ def rejected_rule_finding(row: Row, rule: str, purpose: str | None) -> Finding:
         f"The tests of {rule} reject more often than chance explains: {_rejected(row)} ({_corrected(row)})."
         f"{_topic(purpose)}"
     )
-    return Finding("tests.rule_rejected", words, True, _test_figures(row))
+    return Finding("tests.rule_rejected", words, True, {**_test_figures(row), "purpose": purpose or None})
 
 
 def _rejected(row: Row) -> str:
