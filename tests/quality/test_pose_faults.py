@@ -6,6 +6,7 @@ over all of them hides is named by these. Rules that a fault has nothing to do w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -19,7 +20,14 @@ from instar.datasets import Dataset
 from instar.tasks.met_pose.landmarks import landmark_table
 from tests.perfect.scenes import ZONES, Scene, View, one_person, perfect, portrait, system_of, three_people
 from tests.quality import faults as f
-from tests.quality.words import accusations, assert_accused, assert_checked, assert_shown, assert_shown_and_reported
+from tests.quality.words import (
+    accusations,
+    assert_accused,
+    assert_checked,
+    assert_shown,
+    assert_shown_and_reported,
+    named_rules,
+)
 
 RULES = tuple(rule.id for rule in instar.suite("poses").rules)
 SKIN, CLOTHES = "filtered(colour_wheel(90), skin)", "filtered(colour_wheel(90), clothes)"
@@ -41,8 +49,10 @@ class Fault:
     spared: tuple[str, ...] = ("identity",)
     scene: Callable[[], Scene] = one_person
     deterministic: bool = True
-    words: str = field(kw_only=True)
-    """What must be said of it, as a regular expression."""
+    purpose: str = field(default="", kw_only=True)
+    """What the suite says that a rule which catches it looks for."""
+    words: str = field(default="", kw_only=True)
+    """What must be said of landmarks that the median hides, as a regular expression."""
     check: str = field(default="", kw_only=True)
     """What `instar check` must say of it, where it can see it in a few images."""
 
@@ -57,7 +67,6 @@ FAULTS = {
         ("mirror(h)",),
         "exchanged",
         spared=others("mirror(h)"),
-        words=r"mirror\(h\) \(.+\): left and right change places",
         check="in mirrored images landmarks keep their side",
     ),
     "exchanges them for any flip": Fault(
@@ -65,28 +74,23 @@ FAULTS = {
         ("mirror(both)",),
         "exchanged",
         spared=others("mirror(both)"),
-        words=r"mirror\(both\) \(.+\): left and right change places .*named by the image",
+        purpose="named by the image",
     ),
     "names them by the picture": Fault(
         f.names_by_the_picture,
         ("mirror(both)",),
         "exchanged",
         spared=others("mirror(both)"),
-        words="left and right change places .*named by the image instead of by the person",
+        purpose="named by the image instead of by the person",
     ),
     "exchanges them in the dark": Fault(
-        f.exchanged_in_the_dark,
-        DARK,
-        "exchanged",
-        spared=others(*DARK),
-        words="left and right change places .*dark images",
+        f.exchanged_in_the_dark, DARK, "exchanged", spared=others(*DARK), purpose="dark images"
     ),
     "does not move in a mirror": Fault(
         f.place_not_mirrored,
         ("mirror(h)",),
         "exchanged",
         spared=others("mirror(h)"),
-        words=r"mirror\(h\) \(.+\): left and right change places",
         check="in mirrored images landmarks keep their side",
     ),
     "ankles are not exchanged": Fault(
@@ -104,102 +108,77 @@ FAULTS = {
         words=r"Left ear and right ear stray .*100 % .*mirror\(h\), although none",
     ),
     "rotates about another centre": Fault(
-        f.rotates_about_another_centre,
-        ("rotation(25)",),
-        spared=others("rotation(25)"),
-        words=r"by up to 0\.\d+ body lengths.*another centre",
+        f.rotates_about_another_centre, ("rotation(25)",), spared=others("rotation(25)"), purpose="another centre"
     ),
     "x and y exchanged": Fault(
         f.x_and_y_exchanged,
         ("mirror(h)", "stretch(1.25, 1)", "mirror(both)"),
         spared=PHOTOMETRIC,
-        words=r"mirror\(h\) \(.+\): by up to 1\.\d+ body lengths",
         check=r"look like \(y, x\)",
     ),
     "answers in its own size": Fault(
         f.answers_in_its_own_size,
         ("stretch(1.25, 1)", "resolution(0.2)", LEFT_RIGHT),
         spared=PHOTOMETRIC,
-        words="by up to .*coordinates of another size",
+        purpose="coordinates of another size",
         check="stays at the same coordinates",
     ),
     "on a grid of pixels": Fault(
-        f.on_a_grid_of_pixels,
-        ("resolution(0.2)",),
-        spared=PHOTOMETRIC,
-        words=r"resolution\(0.2\) \(.+\): by up to .*coarse grids",
+        f.on_a_grid_of_pixels, ("resolution(0.2)",), spared=PHOTOMETRIC, purpose="coarse grids"
     ),
     "wrong when small": Fault(
-        f.wrong_when_small,
-        ("resolution(0.2)",),
-        spared=others("resolution(0.2)"),
-        words=r"resolution\(0.2\) \(.+\): by up to .*small people",
+        f.wrong_when_small, ("resolution(0.2)",), spared=others("resolution(0.2)"), purpose="small people"
     ),
     "leans on the middle": Fault(
-        f.leans_on_the_middle, (SHIFT,), spared=PHOTOMETRIC, words="by up to .*lean on the middle of the frame"
+        f.leans_on_the_middle, (SHIFT,), spared=PHOTOMETRIC, purpose="lean on the middle of the frame"
     ),
     "a letterbox of thirty pixels": Fault(
         f.letterbox_of_thirty_pixels,
         (LEFT_RIGHT, TOP_BOTTOM, "stretch(1.25, 1)"),
         spared=PHOTOMETRIC,
-        words="by up to .*letterbox offsets to the sides",
+        purpose="letterbox offsets to the sides",
         check="in a squeezed or padded image places are",
     ),
     "the aspect ratio is ignored": Fault(
         f.aspect_ignored,
         (LEFT_RIGHT, TOP_BOTTOM, "stretch(1.25, 1)"),
         spared=PHOTOMETRIC,
-        words="by up to .*an aspect ratio that is ignored",
+        purpose="an aspect ratio that is ignored",
         check="in a squeezed or padded image places are",
     ),
     "a border that is not taken off": Fault(
         f.border_not_taken_off,
         (LEFT_RIGHT, TOP_BOTTOM),
         spared=PHOTOMETRIC,
-        words="by up to .*letterbox offsets above and below",
+        purpose="letterbox offsets above and below",
         check="in a squeezed or padded image places are",
     ),
     "always in the same place": Fault(
         f.always_in_the_same_place,
         ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
         spared=PHOTOMETRIC,
-        words=r"9 rules|mirror\(both\) \(.+\): by up to 1\.\d+",
         check="stays at the same coordinates",
     ),
     "the mean pose of the frame": Fault(
         f.mean_pose_of_the_frame,
         (SHIFT, TOP_BOTTOM, "rotation(25)"),
         spared=PHOTOMETRIC,
-        words="by up to .*lean on the middle of the frame",
+        purpose="lean on the middle of the frame",
     ),
     "nobody at the border": Fault(
-        f.nobody_at_the_border,
-        (SHIFT,),
-        "lost",
-        spared=PHOTOMETRIC,
-        words="no match in the follow-up .*people at its edge",
+        f.nobody_at_the_border, (SHIFT,), "lost", spared=PHOTOMETRIC, purpose="people at its edge"
     ),
     "nobody who leans": Fault(
-        f.nobody_who_leans,
-        ("rotation(25)",),
-        "lost",
-        spared=others("rotation(25)"),
-        words="no match in the follow-up .*people who lean",
+        f.nobody_who_leans, ("rotation(25)",), "lost", spared=others("rotation(25)"), purpose="people who lean"
     ),
-    "drifts with the light": Fault(
-        f.drifts_with_the_light, BRIGHT, spared=SPATIAL, words=r"gamma\(0.3\) \(.+\): by up to .*bright images"
-    ),
-    "drawn along a streak": Fault(
-        f.drawn_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 0\) \(.+\): by up to .*blur"
-    ),
-    "in one place along a streak": Fault(
-        f.in_one_place_along_a_streak, BLUR, spared=SPATIAL, words=r"motion\(11, 90\) \(.+\): by up to .*blur"
-    ),
+    "drifts with the light": Fault(f.drifts_with_the_light, BRIGHT, spared=SPATIAL, purpose="bright images"),
+    "drawn along a streak": Fault(f.drawn_along_a_streak, BLUR, spared=SPATIAL, purpose="blur"),
+    "in one place along a streak": Fault(f.in_one_place_along_a_streak, BLUR, spared=SPATIAL, purpose="blur"),
     "in one place but along a streak": Fault(
         f.in_one_place_except_along_a_streak,
         BLUR,
         spared=SPATIAL,
-        words=r"motion\(11, 0\) \(.+\): by up to .*blur",
+        purpose="blur",
         check="all landmarks of a subject lie in one place",
     ),
     # the stripes are upright, and outlive blur along them
@@ -208,38 +187,19 @@ FAULTS = {
         ("resolution(0.2)", "motion(11, 0)"),
         "lost",
         spared=("mirror(h)", *BRIGHT),
-        words="no match in the follow-up .*what needs fine detail",
+        purpose="what needs fine detail",
     ),
     "nobody in another shirt": Fault(
-        f.nobody_in_another_shirt,
-        ("greyscale", CLOTHES),
-        "lost",
-        spared=SPATIAL,
-        words="no match in the follow-up .*the colour of clothes",
+        f.nobody_in_another_shirt, ("greyscale", CLOTHES), "lost", spared=SPATIAL, purpose="the colour of clothes"
     ),
     "nobody of another skin": Fault(
-        f.nobody_of_another_skin,
-        (SKIN,),
-        "lost",
-        spared=SPATIAL,
-        words="no match in the follow-up .*the colour of skin",
+        f.nobody_of_another_skin, (SKIN,), "lost", spared=SPATIAL, purpose="the colour of skin"
     ),
-    "nobody in grain": Fault(
-        f.nobody_in_grain, ("noise(16)",), "lost", spared=SPATIAL, words="no match in the follow-up .*grain"
-    ),
-    "a ghost in grain": Fault(
-        f.a_ghost_in_grain, ("noise(16)",), "invented", spared=SPATIAL, words="no match in the source .*grain"
-    ),
-    "drawn to blocks": Fault(
-        f.drawn_to_blocks, ("jpeg(10)",), spared=SPATIAL, words="by up to .*blocks of strong compression"
-    ),
+    "nobody in grain": Fault(f.nobody_in_grain, ("noise(16)",), "lost", spared=SPATIAL, purpose="grain"),
+    "a ghost in grain": Fault(f.a_ghost_in_grain, ("noise(16)",), "invented", spared=SPATIAL, purpose="grain"),
+    "drawn to blocks": Fault(f.drawn_to_blocks, ("jpeg(10)",), spared=SPATIAL, purpose="blocks of strong compression"),
     "loses somebody in the dark": Fault(
-        f.loses_somebody_in_the_dark,
-        DARK,
-        "lost",
-        spared=others(*DARK),
-        scene=three_people,
-        words="no match in the follow-up .*dark images",
+        f.loses_somebody_in_the_dark, DARK, "lost", spared=others(*DARK), scene=three_people, purpose="dark images"
     ),
     "sees a ghost in the light": Fault(
         f.sees_a_ghost_in_the_light,
@@ -247,7 +207,7 @@ FAULTS = {
         "invented",
         spared=others(*BRIGHT),
         scene=three_people,
-        words="no match in the source .*bright images",
+        purpose="bright images",
     ),
     "sees double when large": Fault(
         f.sees_double_when_large,
@@ -255,24 +215,13 @@ FAULTS = {
         "doubled",
         spared=others("stretch(1.25, 1)"),
         scene=three_people,
-        words="one is found twice .*people who are larger",
+        purpose="people who are larger",
     ),
     "sees double in the dark": Fault(
-        f.sees_double_in_the_dark,
-        DARK,
-        "doubled",
-        spared=others(*DARK),
-        scene=three_people,
-        words="one is found twice .*dark images",
+        f.sees_double_in_the_dark, DARK, "doubled", spared=others(*DARK), scene=three_people, purpose="dark images"
     ),
     "two become one in the dark": Fault(
-        f.two_become_one_in_the_dark,
-        DARK,
-        "lost",
-        (None,),
-        spared=SPATIAL,
-        scene=three_people,
-        words="no match in the follow-up .*dark images",
+        f.two_become_one_in_the_dark, DARK, "lost", (None,), spared=SPATIAL, scene=three_people, purpose="dark images"
     ),
     "limbs of somebody else in the dark": Fault(
         f.limbs_of_somebody_else_in_the_dark,
@@ -287,32 +236,16 @@ FAULTS = {
         ("resolution(0.2)",),
         "partly lost",
         spared=others("resolution(0.2)"),
-        words="landmarks of the source are missing in the follow-up .*small people",
+        purpose="small people",
     ),
     "no arms without colour": Fault(
-        f.no_arms_without_colour,
-        ("greyscale",),
-        "partly lost",
-        spared=SPATIAL,
-        words="landmarks of the source are missing in the follow-up .*colour that is relied on",
+        f.no_arms_without_colour, ("greyscale",), "partly lost", spared=SPATIAL, purpose="colour that is relied on"
     ),
     "legs appear in the light": Fault(
-        f.legs_appear_in_the_light,
-        BRIGHT,
-        "partly invented",
-        spared=SPATIAL,
-        words="landmarks of the follow-up are missing in the source .*bright images",
+        f.legs_appear_in_the_light, BRIGHT, "partly invented", spared=SPATIAL, purpose="bright images"
     ),
-    "unsure in the dark": Fault(
-        f.unsure_in_the_dark, DARK, "lost", spared=others(*DARK), words="no match in the follow-up .*dark images"
-    ),
-    "upside down in the light": Fault(
-        f.upside_down_in_the_light,
-        BRIGHT,
-        None,
-        spared=others(*BRIGHT),
-        words=r"gamma\(0.3\) \(.+\): by up to 1\.\d+ body lengths",
-    ),
+    "unsure in the dark": Fault(f.unsure_in_the_dark, DARK, "lost", spared=others(*DARK), purpose="dark images"),
+    "upside down in the light": Fault(f.upside_down_in_the_light, BRIGHT, None, spared=others(*BRIGHT)),
 }
 
 
@@ -356,7 +289,10 @@ def assert_caught_and_named(fault: Fault, runs: Callable[..., instar.Run]) -> No
     if not fault.landmarks:
         assert kinds.keys() >= set(fault.caught)
         assert {kind for rule in fault.caught for kind in kinds[rule]} == {fault.kind, *fault.also}
-        assert_accused(run, fault.words)
+        purposes = instar.suite("poses").purposes
+        told = {rule.removesuffix(" => poses"): kinds for rule, kinds in named_rules(run).items()}
+        assert fault.kind is None or any(fault.kind in told[rule] for rule in fault.caught if rule in told)
+        assert any(rule in told and re.search(fault.purpose, purposes[rule]) for rule in fault.caught)
         return
     assert accusations(run) == [], "one image is not enough to be sure of single landmarks"
     table = landmark_table(run, grid=(0.2,))

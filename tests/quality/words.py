@@ -49,6 +49,14 @@ def finding(run: instar.Run, code: str, **how: Any) -> Finding:
     return codes[code]
 
 
+def named_rules(run: instar.Run, **how: Any) -> dict[str, set[str]]:
+    """Return the violated rules that the findings name, and the kinds of their violations where they tell them."""
+    found = [one for one in said(run, **how) if one.against]
+    told = {one.figures["rule"]: set(one.figures["kinds"]) for one in found if one.code == "rule.violated"}
+    more = {rule for one in found if one.code == "rule.violated_more" for rule in one.figures["rules"]}
+    return {**{rule: set[str]() for rule in more}, **told}
+
+
 def assert_accused(run: instar.Run, words: str, **how: Any) -> None:
     """One sentence against the system holds these words, a regular expression."""
     sentences = accusations(run, **how)

@@ -190,7 +190,7 @@ def _changes(run: Run) -> dict[str, str]:
     for name, _, width, height, warp, own_width, own_height in followed.select(
         "follow_up", "case", "width", "height", "warp", "own_width", "own_height"
     ).iter_rows():
-        if moved.get(name) == MOVES or warp is None:
+        if moved.get(name) == MOVES or None in (warp, width, height, own_width, own_height):
             continue
         matrix = np.reshape(warp, (3, 3)).astype(np.float64)
         relative = np.diag([1 / width, 1 / height, 1]) @ matrix @ np.diag([own_width, own_height, 1])
