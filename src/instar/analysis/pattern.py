@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from instar.analysis.severities import BETWEEN, Bools, Floats
+from instar.analysis.severities import BETWEEN, COLUMNS, Bools, Floats, severities
 from instar.analysis.subjects import confidence_of
 from instar.engine import DEFAULT, SOURCE
 from instar.outputs import output_kind
@@ -24,6 +24,8 @@ from instar.store import of_cases
 if TYPE_CHECKING:
     from instar.analysis.run import Run
 
+MOST_CASES = 2000
+"""Cases whose verdicts are looked at: more take long and say no more."""
 CASES = 300
 """Cases whose objects are looked at."""
 LEVEL = 0.005
@@ -120,8 +122,9 @@ class _Seen:
     @classmethod
     def of(cls, run: Run, threshold: float | None, judging: str) -> _Seen:
         limits, rules = run.thresholds(threshold), run.rules(judging).filter(over="case")
-        matrix = run.severities(judging, by="target").only(rules["rule"].to_list())
-        matrix = matrix.at(matrix.cases.is_not_null())
+        cases = run.severities(judging).cases.drop_nulls().head(MOST_CASES)
+        verdicts = run.store.verdict_parts(judging, COLUMNS, of_cases(cases))
+        matrix = severities(verdicts, rules=rules["rule"].to_list(), by="target")
         hits, judged = matrix.violated(limits), ~np.isnan(matrix.severity)
         families = dict(rules.select("rule", "family").iter_rows())
         same = np.array([families[rule] == "identity" for rule in matrix.rules], bool)
