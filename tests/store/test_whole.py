@@ -248,7 +248,7 @@ def test_a_run_folder_whose_name_is_no_text_is_refused_at_once(tmp_path: Path) -
 def written(store: Store) -> None:
     """All that is written to a run folder when a run goes on and is judged."""
     with store.lock():
-        store.append_predictions([{"case": "d", "follow_up": "source", "status": "ok"}], "poses")
+        store.append_predictions([{"case": "d", "follow_up": "source", "repeat": 0, "status": "ok"}], "poses")
     with store.judging_lock("default"):
         store.replace_verdicts("default", iter([verdicts(1.0)]), INFO)
 
@@ -309,5 +309,5 @@ def test_a_run_folder_may_itself_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "latest").symlink_to("run")
     store = Store(tmp_path / "latest")
     with store.lock():
-        store.append_predictions([{"case": "d", "follow_up": "source", "status": "ok"}], "poses")
+        store.append_predictions([{"case": "d", "follow_up": "source", "repeat": 0, "status": "ok"}], "poses")
     assert store.predictions().height == 4

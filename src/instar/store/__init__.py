@@ -48,6 +48,7 @@ from instar.store.tables import (
     Columns,
     Row,
     columns_frame,
+    first_only,
     need_content,
     of_cases,
     rows_frame,
@@ -55,12 +56,12 @@ from instar.store.tables import (
 
 # fmt: off
 __all__ = [
-    "APART", "CASE", "FALSE_ALARM", "FORMAT", "KEY", "LABEL", "MARKS", "MOST_NOTE", "NAMES", "NEED", "REAL", "UNCLEAR",
-    "VERDICT", "Busy", "Columns", "CombinationInfo", "Damaged", "DamagedMarks", "DatasetInfo", "Gone", "Header",
-    "JudgingInfo", "KeptColumns", "Machine", "Manifest", "Mark", "NoRun", "Piece", "ProviderInfo", "RecordedInfo",
-    "RecordedTable", "Repair", "Row", "Schema", "SearchInfo", "Shard", "Store", "SystemInfo", "Unmarkable",
-    "add_marks", "basis_of", "changing_marks", "columns_frame", "keep", "kept", "moved_from", "need_content",
-    "new_mark", "of_cases", "pieces", "repair", "rows_frame", "run_name", "shard_words",
+    "APART", "CASE", "FALSE_ALARM", "FORMAT", "KEY", "LABEL", "MARKS", "MOST_NOTE", "NAMES", "NEED", "REAL",
+    "UNCLEAR", "VERDICT", "Busy", "Columns", "CombinationInfo", "Damaged", "DamagedMarks", "DatasetInfo", "Gone",
+    "Header", "JudgingInfo", "KeptColumns", "Machine", "Manifest", "Mark", "NoRun", "Piece", "ProviderInfo",
+    "RecordedInfo", "RecordedTable", "Repair", "Row", "Schema", "SearchInfo", "Shard", "Store", "SystemInfo",
+    "Unmarkable", "add_marks", "basis_of", "changing_marks", "columns_frame", "first_only", "keep", "kept",
+    "moved_from", "need_content", "new_mark", "of_cases", "pieces", "repair", "rows_frame", "run_name", "shard_words",
     "stored_marks", "why_unmarkable",
 ]
 # fmt: on

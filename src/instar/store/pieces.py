@@ -16,6 +16,7 @@ import polars as pl
 from instar.outputs import Schema
 from instar.store.parts import Rows
 from instar.store.store import Store
+from instar.store.tables import first_only
 
 GAP = 4096
 """Rows of other cases that are read along rather than sought: about as many as are decoded together."""
@@ -35,7 +36,10 @@ class Piece:
     number: int
     places: _Places
 
-    def predictions(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
+    def predictions(
+        self, columns: Sequence[str] | None = None, where: pl.Expr | None = None, *, again: bool = False
+    ) -> pl.DataFrame:
+        where = where if again else first_only(where, self.store.manifest().system.deterministic)
         return self.store.read_at("predictions", self.places("predictions")[self.number], columns, where)
 
     def cases(self, columns: Sequence[str] | None = None) -> pl.DataFrame:

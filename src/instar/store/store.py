@@ -40,7 +40,18 @@ from instar.store.parts import (
     refuse_damaged,
     small_runs,
 )
-from instar.store.tables import APART, CASE, NEED, PREDICTION, VERDICT, Columns, columns_frame, of_cases, rows_frame
+from instar.store.tables import (
+    APART,
+    CASE,
+    NEED,
+    PREDICTION,
+    VERDICT,
+    Columns,
+    columns_frame,
+    first_only,
+    of_cases,
+    rows_frame,
+)
 from instar.transforms import Change
 
 T = TypeVar("T")
@@ -364,10 +375,17 @@ class Store:
         columns: Sequence[str] | None = None,
         where: pl.Expr | None = None,
         query: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None,
+        *,
+        again: bool = False,
     ) -> pl.DataFrame:
-        """Every stored prediction: key, status, the change, and the output's columns."""
-        schema = self.prediction_schema(self.manifest().system.kind)
-        return self.read("predictions", schema, columns, where, query)
+        """Return the stored predictions: key, status, the change, and the output's columns.
+
+        A deterministic system predicts each input once; a run may ask it about a few a second time, to check that.
+        These second predictions are returned only with `again`: no rate, count or picture may depend on them.
+        """
+        system = self.manifest().system
+        where = where if again else first_only(where, system.deterministic)
+        return self.read("predictions", self.prediction_schema(system.kind), columns, where, query)
 
     def cases(self, columns: Sequence[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
         return self.read("cases", CASE, columns, where)

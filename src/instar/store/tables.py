@@ -51,6 +51,14 @@ def of_cases(cases: pl.Series) -> pl.Expr:
     return pl.col("case").is_between(first, last) & pl.col("case").is_in(cases.implode())
 
 
+def first_only(where: pl.Expr | None, deterministic: bool) -> pl.Expr | None:
+    """Return the condition that a prediction meets `where` and is not a second one by a deterministic system."""
+    if not deterministic:
+        return where
+    first = pl.col("repeat") == 0
+    return first if where is None else first & where
+
+
 def need_content(value: Output) -> bytes:
     """A need as it is kept: its one column, or a frame of them."""
     row = value.row()
