@@ -98,16 +98,21 @@ def _verdicts(store: Store, manifest: Manifest, rules: tuple[Rule, ...], judging
         yield _over_cases(rule, pl.concat(levels, how="diagonal") if levels else pl.DataFrame(), manifest)
 
 
-def verdicts_of(store: Store, rules: Sequence[Rule], cases: Sequence[str]) -> pl.DataFrame:
-    """The verdicts of rules with one relation on some cases, by the run's own options; nothing is stored."""
+def verdicts_of(
+    store: Store, rules: Sequence[Rule], cases: Sequence[str], predictions: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Return the verdicts of rules with one relation on some cases, by the run's own options; nothing is stored.
+
+    `predictions`, if given, are judged in place of the stored ones.
+    """
     manifest, (relation, *_) = store.manifest(), [one.relation for one in rules]
     assert relation is not None
     judging = Judging({}, manifest.options)
     names = [SOURCE, *(rule.transformations[0].id for rule in rules)]
     wanted = pl.col("case").is_in(list(cases)) & pl.col("follow_up").is_in(names)
-    predictions = with_right_zones(
-        store, store.whole(store.predictions(where=wanted)), manifest, relation.relation, judging
-    )
+    if predictions is None:
+        predictions = store.whole(store.predictions(where=wanted))
+    predictions = with_right_zones(store, predictions.filter(wanted), manifest, relation.relation, judging)
     known = store.cases(where=pl.col("case").is_in(list(cases)))
     return _judged(list(rules), predictions, known, manifest, judging)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -57,14 +57,15 @@ class Keeper:
         dataset: Dataset,
         limit: int | None,
         on_progress: Callable[[Progress], None] | None,
-        choice: Choice | None = None,
+        choices: Iterable[Choice] = (),
     ) -> None:
         self.store, self.manifest, self.plan, self.dataset, self.limit = store, manifest, plan, dataset, limit
         self.kind = manifest.system.kind
         self.committed = committed(store, plan)
         self.on_progress = on_progress or (lambda progress: None)
-        self.choice = choice
-        self.chosen: Mapping[str, Collection[str]] | None = None
+        self.choices = list(choices)
+        """What chooses the next rounds: the first one until it chooses nothing more, then the next one."""
+        self.chosen: Mapping[str, Collection[str | Key]] | None = None
         """The follow-ups that cases are asked about in this round; None where it is all of every case."""
         self.state: object = None
         """What the store held when this round began."""
@@ -101,23 +102,24 @@ class Keeper:
         return shared_cases(self.dataset, self.limit, self.manifest.shard)
 
     def again(self) -> Iterator[CaseTask] | None:
-        """The tasks of the next round: what the run's choice is, now that those of the last one are done."""
-        assert self.choice is not None
+        """The tasks of the next round: what a choice of the run is, now that those of the last one are done."""
         self.commit()
         cases = list(dict.fromkeys(case.id for case in self.cases()))
-        while chosen := self._of_follow_ups(self.choice(cases)):
-            state = self.store.state("predictions"), self.store.state("cases")
-            if (state, chosen) == (self.state, self.chosen):
-                return None  # what is missing does not come: inputs that are not those of before
-            self.state, self.chosen = state, chosen
-            self.committed = committed(self.store, self.plan)
-            if any(map(self._missing, chosen)):
-                return self.tasks()
+        while self.choices:
+            while chosen := self._of_follow_ups(self.choices[0](cases)):
+                state = self.store.state("predictions"), self.store.state("cases")
+                if (state, chosen) == (self.state, self.chosen):
+                    break  # what is missing does not come: inputs that are not those of before
+                self.state, self.chosen = state, chosen
+                self.committed = committed(self.store, self.plan)
+                if any(map(self._missing, chosen)):
+                    return self.tasks()
+            del self.choices[0]
         return None
 
-    def _of_follow_ups(self, chosen: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str]]:
+    def _of_follow_ups(self, chosen: Mapping[str, Collection[str | Key]]) -> Mapping[str, Collection[str | Key]]:
         """What is chosen, by the ids of follow-ups. Rules among it that the run does not have yet join it."""
-        names = {name for wanted in chosen.values() for name in wanted}
+        names = {name for wanted in chosen.values() for name in wanted if isinstance(name, str)}
         rules = {name: named_rule(name) for name in sorted(names) if " => " in name}
         joining = [one.id for one in bound_rules(rules.values(), self.kind) if one.id not in self.manifest.rules]
         if joining:
@@ -128,15 +130,19 @@ class Keeper:
             self.plan = make_plan(known, seed=self.manifest.seed, deterministic=system.deterministic)
             self._know_plan()
         ids = {name: one.transformations[0].id for name, one in rules.items()}
-        return {case: [ids.get(name, name) for name in wanted] for case, wanted in chosen.items()}
+        return {
+            case: [ids.get(one, one) if isinstance(one, str) else one for one in wanted]
+            for case, wanted in chosen.items()
+        }
 
     def _missing(self, case: str) -> tuple[Key, ...]:
         """The keys that a case is still to be asked about; the source goes with every follow-up."""
         missing = self.committed.missing(case)
         if self.chosen is None:
             return missing
-        names = self.chosen.get(case, ())
-        return tuple(key for key in missing if names and (key[0] in names or key[0] == SOURCE))
+        wanted = self.chosen.get(case, ())
+        planned = [key for key in missing if wanted and (key[0] in wanted or key[0] == SOURCE)]
+        return *planned, *(key for key in wanted if not isinstance(key, str))
 
     def tasks(self) -> Iterator[CaseTask]:
         progress = self.progress
@@ -166,7 +172,8 @@ class Keeper:
             handed_out.add(case.id)
             progress.began = progress.began or time.monotonic()
             task = CaseTask(case, self.order.of(case.id, keys), self.manifest.seed, lost=lost)
-            yield self.resumed(task) if case.id in self.committed.partial or case.id in self.provided else task
+            begun = case.id in self.committed.partial or case.id in self.committed.complete
+            yield self.resumed(task) if begun or case.id in self.provided else task
 
     def _complete(self, case: Case) -> bool:
         """Whether a case that lacks no prediction need not be read: its input was read before, and nobody has written
@@ -302,6 +309,8 @@ class Keeper:
         self.oldest = self.oldest or time.monotonic()
         self.progress.statuses.update(rows.columns["status"])
         self.progress.arrived(len(rows))
+        if self.manifest.system.deterministic:
+            self.progress.again += sum(repeat > 0 for _, _, repeat in rows.keys)
         self._advance(len(rows))
 
     def _comparable(self, rows: Rows) -> Rows:
@@ -356,7 +365,8 @@ class Keeper:
                 self.manifest = replace(self.manifest, until=None, looked=True)  # nothing is left out by answers
                 self.store.write_manifest(self.manifest)
         notes = [*_exchanged_words(self.exchanged), *self.notes]
-        return outcome_of(self.store, self.progress.fresh, self.started, notes, interrupted=interrupted)
+        fresh, again = self.progress.fresh - self.progress.again, self.progress.again
+        return replace(outcome_of(self.store, fresh, self.started, notes, interrupted=interrupted), again=again)
 
 
 def _exchanged_words(cases: Sequence[str]) -> Iterator[str]:

@@ -27,6 +27,7 @@ from instar.store import (
     Store,
     SystemInfo,
     add_marks,
+    first_only,
     shard_words,
     stored_marks,
 )
@@ -56,7 +57,7 @@ def merge(runs: Sequence[Store], target: Store) -> Outcome:
     extents = [Extent.of(store) for store in sources]
     manifest = _merged(list(plans.values()))
     with _opened(target) as store:
-        rows = _count(store)
+        rows = _count(store, manifest)
         joined = Joined(store, manifest.truth_kind)
         new = [joined.add(source) for source in sources]
         for table in KEYS:
@@ -65,7 +66,7 @@ def merge(runs: Sequence[Store], target: Store) -> Outcome:
         store.write_manifest(manifest)
         planned = _planned(before, extents, new)
         store.write_manifest(replace(manifest, planned=planned and max(planned, Extent.of(store).done)))
-        fresh = _count(store) - rows
+        fresh = _count(store, manifest) - rows
         for source in sources:
             add_marks(store, stored_marks(source))
     notes += _unfinished(sources, extents, manifest.absent) + _versions(plans)
@@ -102,8 +103,9 @@ def _opened(target: Store) -> Iterator[Store]:
         yield store
 
 
-def _count(store: Store) -> int:
-    return int(store.read("predictions", {"status": pl.String}, ["status"], query=_length).item())
+def _count(store: Store, manifest: Manifest) -> int:
+    where = first_only(None, manifest.system.deterministic)  # the store has no manifest yet
+    return int(store.read("predictions", {"status": pl.String, "repeat": pl.Int32}, ["status"], where, _length).item())
 
 
 def _length(rows: pl.LazyFrame) -> pl.LazyFrame:

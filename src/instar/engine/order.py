@@ -51,6 +51,12 @@ class Order:
         return tuple(key for name in names for key in next(blocks[name]))
 
     def of(self, case: str, keys: Iterable[Key]) -> tuple[Key, ...]:
-        """Some keys of a case in that order."""
+        """Return some keys of a case in that order, then second predictions in the opposite one: a system that
+        remembers the input before has another one to remember."""
         wanted, every = set(keys), self(case)
-        return every if len(wanted) == len(every) else tuple(key for key in every if key in wanted)
+        again = sorted(wanted.difference(every))
+        if not again:
+            return every if len(wanted) == len(every) else tuple(key for key in every if key in wanted)
+        places = {(name, draw): place for place, (name, draw, _) in enumerate(every)}
+        again.sort(key=lambda key: places[key[0], key[1]], reverse=True)
+        return *(key for key in every if key in wanted), *again

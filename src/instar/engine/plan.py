@@ -18,10 +18,11 @@ SOURCE_ANSWERED = (pl.col("follow_up") == SOURCE) & (pl.col("repeat") == 0) & (p
 """Of predictions: the first answer to each unchanged input."""
 Key = tuple[str, int, int]
 """(follow-up, draw, repeat) within a case."""
-Choice = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
+Choice = Callable[[Sequence[str]], Mapping[str, Collection[str | Key]]]
 """Chooses what to ask next by what a run holds so far: for all cases, in the dataset's order, the follow-ups that some
 of them are asked about; nothing where all is known. It is called again whenever what it chose is committed. It may name
-rules, too: one that the run does not have joins it."""
+rules, too: one that the run does not have joins it. It may name keys that the plan does not have and that are not
+stored: second predictions."""
 
 
 @dataclass(frozen=True, slots=True)

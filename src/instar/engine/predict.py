@@ -52,6 +52,7 @@ def predict(
     retry_failed: bool = False,
     fresh: bool = False,
     choice: Choice | None = None,
+    last: Choice | None = None,
     until: str | None = None,
     name: str | None = None,
     search: SearchInfo | None = None,
@@ -66,7 +67,8 @@ def predict(
     of the cluster at an address. With `fresh`, a run that is in the folder is moved aside as soon as the system is
     loaded. With `shard`, only the cases that fall to it are asked, of those that the limit allows. With
     `choice`, cases are asked about what it chooses, round after round, until it chooses nothing more; the
-    manifest says `until` what that is, or what `search` it is, and the run's `name`, where one is given. `options`
+    manifest says `until` what that is, or what `search` it is, and the run's `name`, where one is given. `last` chooses
+    what is asked after everything else. `options`
     are the names of those that answers will be judged by: one that no relation of the run has is refused before
     anything is written. `say` is given what to know at the start.
     """
@@ -100,8 +102,9 @@ def predict(
             _forget_failed(store)
         everything = bound_rules(manifest.rules, info.system.kind)
         plan = make_plan(everything, seed=manifest.seed, deterministic=info.system.deterministic)
-        keeper = Keeper(store, manifest, plan, dataset, limit, on_progress, choice)
-        tasks, again = (keeper.tasks(), None) if choice is None else (keeper.again() or iter(()), keeper.again)
+        keeper = Keeper(store, manifest, plan, dataset, limit, on_progress, filter(None, (choice, last)))
+        tasks = keeper.tasks() if choice is None else keeper.again() or iter(())
+        again = keeper.again if keeper.choices else None
         work = partial(execute, tasks, keeper, hands, timeout=timeout, info=info, again=again)
         interrupted = _executed(keeper, work)
         return keeper.outcome(interrupted)

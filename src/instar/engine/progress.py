@@ -28,6 +28,8 @@ class Progress:
     rows: int = 0
     done: int = 0
     fresh: int = 0
+    again: int = 0
+    """How many of the fresh ones are second predictions by a deterministic system."""
     statuses: Counter[str] = field(default_factory=Counter)
     began: float = 0.0
     warm_at: float = 0.0
@@ -71,6 +73,8 @@ class Outcome:
     """Why predictions failed or, where none was made, were not made, and how many, most frequent first."""
     unreadable_reasons: Mapping[str, int] = field(default_factory=dict)
     """The same of cases that cannot be read, each with the first of them."""
+    again: int = 0
+    """How many new second predictions there are, of violating pairs; `fresh` and `statuses` don't count them."""
 
 
 def outcome_of(store: Store, fresh: int, started: float, notes: Sequence[str], *, interrupted: bool = False) -> Outcome:
