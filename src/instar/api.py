@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from instar.analysis import Repeats
 from instar.analysis import Run as Run
 from instar.analysis import open_run as open_run
 from instar.analysis.answers import idle
@@ -154,6 +155,7 @@ def run(
             sent, chosen, chosen_dataset(dataset), store, seed=seed, workers=workers, predictors=predictors,
             engine=engine, address=address, timeout=timeout, limit=limit, shard=part, providers=providers,
             retry_failed=retry_failed, fresh=fresh, choice=choice, until=goal, name=name,
+            last=None if isinstance(choice, LimitSearch) else Repeats(store),
             options=choice.options if isinstance(choice, LimitSearch) else (),
             on_progress=on_progress or cell.update, say=_say,
         )

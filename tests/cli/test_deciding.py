@@ -148,7 +148,7 @@ def test_a_gate_makes_its_run_until_the_policy_is_decided(typed: Type, tmp_path:
     assert "open Not decided, because asking stopped at a limit that is sure to fail: 0 of 25 cases violate gamma" in (
         failed.words
     )
-    assert "1 of 6 checks fails; 1 is not decided." in failed.words
+    assert "1 of 7 checks fails; 1 is not decided." in failed.words
     passed = json.loads(gated("good", "tests.toys:rectangles", "--json").stdout)
     assert passed["passed"]
     assert passed["until"].startswith("Enough is known of 2 of 2 limits")

@@ -35,7 +35,7 @@ def test_json_has_what_show_has_and_counts_by_status(typed: Type, photos: Path, 
     again = typed(*FORGETFUL, photos, "--out", done, "--zones", "none", "--workers", "0", "--json")
     outcome = json.loads(again.stdout)
     read = {"cases", "unreadable", "unreadable_reasons"}
-    counts = {"fresh", "seconds", "statuses", "interrupted", "notes", "reasons", *read}
+    counts = {"fresh", "again", "seconds", "statuses", "interrupted", "notes", "reasons", *read}
     assert (outcome["run"], outcome["fresh"], outcome["statuses"]) == (str(done), 0, {"ok": 12})
     shown = json.loads(typed("show", done, "--json").stdout)
     assert {name: value for name, value in outcome.items() if name not in counts} == shown

@@ -4,6 +4,7 @@ from instar.analysis.answers import Answers
 from instar.analysis.coverage import coverage, default_bins, violated_counts
 from instar.analysis.memory import Memory, remembered
 from instar.analysis.rates import any_rule, by_case, curve, group_rates, judged_pairs, kind_counts, noise, rates
+from instar.analysis.repeats import Repeated, Repeats, repeated
 from instar.analysis.run import ANY, Run, open_run
 from instar.analysis.selection import costs, selected
 from instar.analysis.severities import Severities, severities
@@ -14,9 +15,10 @@ from instar.analysis.worst import worst_in_turn
 
 # fmt: off
 __all__ = [
-    "ANY", "Answers", "Memory", "Run", "Severities", "any_rule", "by_case", "classic", "classic_table",
-    "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described", "group_rates",
-    "has_comparable_truth", "judged_pairs", "kind_counts", "noise", "open_run", "rates", "remembered", "selected",
-    "severities", "slices", "subject_columns", "violated_counts", "worst_in_turn",
+    "ANY", "Answers", "Memory", "Repeated", "Repeats", "Run", "Severities", "any_rule", "by_case", "classic",
+    "classic_table", "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described",
+    "group_rates", "has_comparable_truth", "judged_pairs", "kind_counts", "noise", "open_run", "rates",
+    "remembered", "repeated", "selected", "severities", "slices", "subject_columns", "violated_counts",
+    "worst_in_turn",
 ]
 # fmt: on

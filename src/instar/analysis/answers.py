@@ -128,7 +128,7 @@ def output_of(run: Run, case: str, follow_up: str, draw: int, repeat: int) -> Ou
     name = SOURCE if follow_up == SOURCE else named_transformation(follow_up).id
     keys = {"case": case, "follow_up": name, "draw": draw, "repeat": repeat}
     here = pl.all_horizontal(pl.col(key) == value for key, value in keys.items())
-    rows = run.store.whole(run.store.predictions(where=here))
+    rows = run.store.whole(run.store.predictions(where=here, again=repeat > 0))
     prediction = f"{name} of {case!r}, draw {draw}, repeat {repeat}"
     if rows.is_empty():
         raise LookupError(

@@ -83,7 +83,10 @@ class Run:
         return self.store.cases()
 
     def predictions(self) -> pl.DataFrame:
-        """One row per prediction: its key (case, follow_up, draw, repeat), status, change, and the output."""
+        """Return one row per prediction: its key (case, follow_up, draw, repeat), status, change, and the output.
+
+        The second predictions of violating pairs are not among them; `output(…, repeat=1)` returns one.
+        """
         return self.store.predictions()
 
     def output(self, case: str, follow_up: str = SOURCE, *, draw: int = 0, repeat: int = 0) -> Output:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from instar.analysis import ANY, Run, Severities, remembered
+from instar.analysis import ANY, Run, Severities, remembered, repeated
 from instar.analysis.answers import idle
 from instar.analysis.comparison import Sides, cautious_counts, search_words, sides
 from instar.analysis.copies import copies
@@ -136,6 +136,7 @@ class _Gate:
             self._finished(),
             self._answers(),
             *self._failed(),
+            *self._repeatable(),
         ]
         counts = {
             "not_judged": judged["pairs"] - judged["judged"],
@@ -213,6 +214,16 @@ class _Gate:
             shown, allowed = beside_limit(share, most)
             words = f"{of_total(failed, total, 'prediction')} ({shown}) {how}{why}; at most {allowed} may."
             yield self._share(name, words if total else "Nothing was predicted.", share, most)
+
+    def _repeatable(self) -> Iterator[Check]:
+        """Check the violating pairs that a deterministic system was asked about again."""
+        if (again := repeated(self.run)) is None:
+            return
+        share, most = again.differing / again.pairs, self.policy.not_repeatable
+        shown, allowed = beside_limit(share, most)
+        pairs = of_total(again.differing, again.pairs, "violating pair")
+        words = f"Asked again, the model gave another output for {pairs} ({shown}); at most {allowed} may differ."
+        yield self._share("not_repeatable", words, share, most)
 
     # -- what a limit is of
 

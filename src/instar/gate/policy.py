@@ -112,7 +112,8 @@ class Policy:
 
     `cases` is the least number of judged cases, `failed` the highest share of predictions that failed and `failures`
     those of single statuses, which `failed` then leaves to them. `unjudged` has the highest shares of pairs without a
-    severity, by why. `least_found` is the share of what a baseline found in the unchanged inputs that the run has to
+    severity, by why, `not_repeatable` that of the violating pairs that were asked again and got another output.
+    `least_found` is the share of what a baseline found in the unchanged inputs that the run has to
     find. `confidence` is that of every bound, on its own side.
     """
 
@@ -124,6 +125,7 @@ class Policy:
     failed: float = 0.0
     failures: Mapping[str, float] = field(default_factory=dict)
     unjudged: Mapping[str, float] = field(default_factory=dict)
+    not_repeatable: float = 0.0
     least_found: float = 0.9
     limits: tuple[Limit, ...] = ()
     no_worse: tuple[NoWorse, ...] = ()
@@ -146,6 +148,7 @@ _TOP: Mapping[str, _Range] = {
     "failed": _SHARE,
     **dict.fromkeys(FAILED_AS, _SHARE),
     **dict.fromkeys(UNJUDGED, _SHARE),
+    "not_repeatable": _SHARE,
     "least_found": _SHARE,
 }
 _LIMIT: Mapping[str, _Range] = {

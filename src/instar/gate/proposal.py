@@ -8,7 +8,7 @@ from math import ceil, isfinite
 
 import polars as pl
 
-from instar.analysis import Run
+from instar.analysis import Run, repeated
 from instar.analysis.answers import Idle, idle
 from instar.analysis.copies import copies
 from instar.engine import DEFAULT
@@ -116,6 +116,7 @@ def new_policy(run: Run, *, threshold: float | None = None, judging: str = DEFAU
         f"cases = {max(1, 0, *(one.judged for one in limits))}  # as many were judged",
         f"failed = {_failed_share(run):g}  # the highest share of predictions that failed",
         f"not_judged = {min(1.0, ceil(100 * unjudged) / 100):g}  # the highest share of pairs without a severity",
+        *_not_repeatable(run),
         *([f"threshold = {threshold:g}"] if threshold is not None else []),
         *([f'judging = "{judging}"'] if judging != DEFAULT else []),
         "",
@@ -151,3 +152,11 @@ def _failed_share(run: Run) -> float:
     extent = Extent.of(run.store)
     counts, unread = failed_predictions(run, extent)
     return ceil(100 * (sum(counts.values()) + unread) / extent.done) / 100 if extent.done else 0.0
+
+
+def _not_repeatable(run: Run) -> list[str]:
+    """Return the line that allows the share of violating pairs that got another output, if there are any."""
+    if (again := repeated(run)) is None or not again.differing:
+        return []
+    share = ceil(100 * again.differing / again.pairs) / 100
+    return [f"not_repeatable = {share:g}  # the highest share of violating pairs with another output when asked again"]

@@ -9,13 +9,13 @@ from math import isfinite
 
 import polars as pl
 
-from instar.analysis import Answers, Run, Severities, curve, judged_pairs, remembered
+from instar.analysis import Answers, Run, Severities, curve, judged_pairs, remembered, repeated
 from instar.analysis.answers import found_in_sources
 from instar.analysis.comparison import LEVEL, aligned, corrected, rule_counts, severity_signs
 from instar.engine import DEFAULT
 from instar.engine.extent import Extent
 from instar.report.finding import Finding
-from instar.report.noise import memory_finding
+from instar.report.noise import memory_finding, repeated_finding
 from instar.report.section import Section, rates_per_threshold, start_of
 from instar.report.sentences import answers_findings, unjudged_findings
 from instar.report.words import count_of, distinct_names, listed, of_total, p_words, severity_text
@@ -206,6 +206,8 @@ def own_notes(run: Run, judging: str, severities: Severities) -> list[Finding]:
         notes.insert(0, Finding("run.shards_missing", words, figures={"missing": len(extent.absent)}))
     if memory := remembered(run, judging):
         notes.append(memory_finding(memory))
+    if (again := repeated(run)) and again.differing:
+        notes.append(repeated_finding(again))
     return notes
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from instar.analysis import Run, remembered
+from instar.analysis import Run, remembered, repeated
 from instar.analysis.copies import copies
 from instar.analysis.found import found_combinations
 from instar.analysis.pattern import leading_pattern, outstanding_rules
@@ -19,7 +19,7 @@ from instar.outputs import output_kind
 from instar.report.copies import copies_finding
 from instar.report.finding import Finding
 from instar.report.limits import LONG, limit_words
-from instar.report.noise import memory_finding, noise_finding
+from instar.report.noise import memory_finding, noise_finding, repeated_finding
 from instar.report.panels import remarks_on
 from instar.report.pattern import pattern_finding
 from instar.report.section import counted_kinds, heading_of, noise_of
@@ -336,3 +336,5 @@ def _noise(run: Run, rates: pl.DataFrame, judging: str) -> Iterator[Finding]:
         yield replace(finding, words=f"{finding.words}{below}") if own and own[0] <= row["floor"] else finding
     if memory := remembered(run, judging):
         yield memory_finding(memory)
+    if (again := repeated(run)) and again.differing:
+        yield repeated_finding(again)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from instar.analysis import Memory
+from instar.analysis import Memory, Repeated
 from instar.report.finding import Finding
 from instar.report.words import SPACE, count_of, measured, of_total, p_text
 from instar.store import Row
@@ -60,3 +60,18 @@ def memory_finding(memory: Memory) -> Finding:
         "system before each input."
     )
     return Finding("noise.memory", words, True, {"leaning": memory.leaning, "cases": memory.cases, "p": memory.p})
+
+
+def repeated_finding(repeated: Repeated) -> Finding:
+    """Return for how many violating pairs the second output is another one."""
+    case, follow_up = repeated.examples[0]
+    pairs = of_total(repeated.differing, repeated.pairs, "violating pair")
+    passing = f" With the second output, {repeated.passing:,} of them violate no rule." if repeated.passing else ""
+    words = (
+        f"Asked again, the model gave another output for {pairs} (for example, {follow_up} of {case}).{passing} Its "
+        "outputs depend on chance or on the inputs before: reset its state before each input, or declare that it isn't "
+        "deterministic."
+    )
+    examples = [{"case": case, "follow_up": follow_up} for case, follow_up in repeated.examples]
+    figures = {"repeated": repeated.pairs, "differing": repeated.differing, "passing": repeated.passing}
+    return Finding("noise.repeated", words, True, {**figures, "examples": examples})

@@ -82,8 +82,11 @@ def show_outcome(
             "[bold yellow]Nothing was predicted[/]: "
             + ("no case of this dataset can be read." if outcome.cases else "there is no case.")
         )
-    elif not outcome.interrupted and outcome.statuses.get("ok"):
+    elif not outcome.interrupted and outcome.statuses.get("ok") and not outcome.again:
         console.print("Nothing is left to do: everything this asks for is in the run folder already.")
+    if outcome.again:
+        was = "was" if outcome.again == 1 else "were"
+        console.print(f"{count_of(outcome.again, 'input')} of violating pairs {was} predicted a second time.")
     statuses = {"ok": 0, **dict(sorted(outcome.statuses.items(), key=lambda each: (each[0] != "ok", each[0])))}
     unreadable = f", {outcome.unreadable:,} of them unreadable" if outcome.unreadable else ""
     console.print(
