@@ -125,13 +125,16 @@ class Account:
 def account(lines: Iterable[Line], keys: Mapping[str, Key]) -> Account:
     """No committed row is predicted again, and every row has the status of what the system did.
 
-    `keys` says by the content of an input which row it belongs to. The order of lines is that of events, except that a
-    process may live on for a moment after the one that started it was killed: what it asks in an earlier life is no
-    second call of what a later one has stored.
+    `keys` says by the content of an input which row it belongs to. A pair that violates its rule may be predicted a
+    second time, once, when the life has predicted everything else: that is a row of its own.
+
+    The order of lines is that of events, except that a process may live on for a moment after the one that started it
+    was killed: what it asks in an earlier life is no second call of what a later one has stored.
     """
     sums = Account()
     stored: dict[Key, int] = {}
     moods: dict[Key, list[str]] = {}
+    second: set[int] = set()  # the lives that predict pairs a second time by now
     deaths: Counter[int] = Counter()
     for line in lines:
         if line.word == "asked":
@@ -141,6 +144,11 @@ def account(lines: Iterable[Line], keys: Mapping[str, Key]) -> Account:
             if key is None:
                 sums.wrong.append(f"life {line.life} asked about an input that nobody made")
                 continue
+            if key in stored and stored[key] <= line.life:
+                key = (*key[:3], 1)
+                second.add(line.life)
+            elif line.life in second:
+                sums.wrong.append(f"{key} was predicted in life {line.life} after second predictions")
             if key in stored and stored[key] <= line.life:
                 sums.wrong.append(f"{key} was committed in life {stored[key]}, and predicted again in {line.life}")
             sums.again += key in moods

@@ -193,7 +193,7 @@ def _content(entry: Entry, path: Path) -> tuple[bool, frozenset[Key]]:
         return True, frozenset()
     lost = pl.read_parquet(path, columns=["hash"], glob=False)["hash"].implode()
     columns = store.apart(store.manifest().system.kind)
-    rows = store.predictions(where=pl.any_horizontal(pl.col(name).is_in(lost) for name in columns))
+    rows = store.predictions(where=pl.any_horizontal(pl.col(name).is_in(lost) for name in columns), again=True)
     return True, frozenset(rows.select(KEY).rows())
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -82,9 +83,17 @@ def test_a_killed_driver_costs_only_what_the_bucket_does_not_have(
         heights.append(len(rows))
     assert 0 < heights[0] < heights[1] < len(keys)
     monkeypatch.setenv(LIFE, "3")
+    append = Store.append_predictions
+
+    def appended(store: Store, columns: Any, kind: str) -> None:
+        append(store, columns, kind)
+        note(home, 3, "stored", *zip(*(columns[name] for name in (*KEY, "status")), strict=True))
+
+    monkeypatch.setattr(Store, "append_predictions", appended)
     there = instar.run(SYSTEM, RULES, photos, out=out, workers=0)
     calls = account(lines_in(home), keys)
-    assert not calls.wrong and calls.total - calls.again == len(keys)
+    assert there.outcome is not None and there.outcome.again > 0
+    assert not calls.wrong and calls.total - calls.again == len(keys) + there.outcome.again
     assert content(there) == content(here)
 
 

@@ -48,8 +48,11 @@ def test_the_ledger_sees_what_must_not_be() -> None:
     assert not wrong(asked, asked, stored), "what is not committed may be asked again"
     assert not wrong(asked, stored, forgotten, Line(2, "asked", ("content", "")), Line(2, "stored", (*row, "ok")))
     assert not wrong(asked, Line(2, "stored", (*row, "ok")), asked), "a process of an earlier life may live a moment on"
-    assert "predicted again in 2" in wrong(asked, stored, Line(2, "asked", ("content", "")))[0]
-    assert "predicted again in 1" in wrong(asked, stored, asked)[0], "in the same life, too"
+    second = Line(1, "stored", ("a.png", "source", "0", "1", "ok"))
+    assert not wrong(asked, stored, asked, second), "a violating pair is asked about again, once"
+    assert "after second predictions" in wrong(asked, stored, asked, Line(1, "forgotten", row), asked)[0]
+    assert "predicted again in 2" in wrong(asked, stored, asked, second, Line(2, "asked", ("content", "")))[0]
+    assert "predicted again in 1" in wrong(asked, stored, asked, second, asked)[0], "in the same life, too"
     assert "an input that nobody made" in wrong(Line(1, "asked", ("another", "")))[0]
     assert "the status ok, and the system did []" in wrong(stored)[0], "a row without a call"
     assert "the status error" in wrong(asked, Line(1, "stored", (*row, "error")))[0]
