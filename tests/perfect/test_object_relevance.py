@@ -171,7 +171,12 @@ def test_an_object_that_the_erased_one_covers_is_not_asked_about(tmp_path: Path)
     )
     case = Case("0", input=image, truth=near)
     data = Dataset("squares", "", lambda: iter([case]), truth="detections")
-    run = instar.run(seen, "erase(1, only=2) => presence(others)", data, out=tmp_path, workers=0)
+
+    def seeing_both(pixels: np.ndarray) -> Detections:
+        found = seen(pixels)
+        return Detections.from_xyxy([*found.boxes, near.boxes[3]], [*found.labels, "blue"], [*found.scores, 0.9])
+
+    run = instar.run(seeing_both, "erase(1, only=2) => presence(others)", data, out=tmp_path, workers=0)
     row = run.verdicts().filter(target="shadow").row(0, named=True)
     assert row["severity"] is None and "covers 73 % of this one" in row["reason"]
 
@@ -271,7 +276,7 @@ def background_shortcut(pixels: np.ndarray) -> Detections:
     return Detections.from_xyxy(np.zeros((0, 4)), []) if changed(pixels) else seen(pixels)
 
 
-@fault("missing")
+@fault("faint")
 def unsure(pixels: np.ndarray) -> Detections:
     shapes = seen(pixels)
     return Detections.from_xyxy(shapes.boxes, shapes.labels, shapes.scores * (0.3 if changed(pixels) else 1.0))

@@ -102,22 +102,27 @@ def test_a_small_rest_of_an_object_is_not_judged_whether_it_is_found_or_not() ->
 
 def test_a_box_without_area_is_not_said_to_have_left_the_frame() -> None:
     point = boxes((20, 20, 20, 20))
-    assert verdicts(point, point)["0"]["reason"] == "its box has no area"
+    judged = verdicts(point, point)
+    assert set(judged) == {"0"} and judged["0"]["reason"] == "its box has no area"
 
 
 @pytest.mark.parametrize(
     ("before", "after", "kinds"),
     [
-        (0.55, 0.45, {"0": None}),
-        (0.55, 0.31, {"0": None}),
-        (0.55, 0.29, {"0": "lost"}),
+        (0.52, 0.47, {"0": None}),
+        (0.69, 0.495, {"0": None}),
+        (0.65, 0.45, {"0": None}),
+        (0.95, 0.72, {"0": None}),
+        (0.90, 0.45, {"0": "faint"}),
+        (0.86, 0.21, {"0": "faint"}),
+        (0.55, 0.01, {"0": "faint"}),
         (0.45, 0.55, {"0": None}),
-        (0.31, 0.95, {"0": None}),
-        (0.29, 0.95, {"whole": "invented"}),
+        (0.31, 0.95, {"0": "faint"}),
+        (0.01, 0.95, {"0": "faint"}),
         (0.45, 0.45, {"whole": None}),
     ],
 )
-def test_a_score_that_crosses_the_confidence_by_less_than_the_margin(
+def test_a_score_that_crosses_the_confidence_is_faint_if_it_changed_by_more_than_the_margin(
     before: float, after: float, kinds: dict[str, str | None]
 ) -> None:
     box = (0, 0, 10, 10)
@@ -168,3 +173,31 @@ def test_sure_neighbours_who_overlap_are_not_crossed() -> None:
 def test_a_faint_box_elsewhere_does_not_excuse_a_lost_object() -> None:
     judged = verdicts(boxes((0, 0, 20, 20)), boxes((18, 0, 38, 20), scores=[0.4]))
     assert judged["0"]["kind"] == "lost"
+
+
+def test_a_ghost_takes_no_sure_ones_partner() -> None:
+    """A faint box in the old place, and a sure one that strayed: the object strayed, nothing was invented."""
+    judged = verdicts(boxes((0, 0, 20, 20)), boxes((0, 0, 20, 22), (12, 0, 32, 20), scores=[0.05, 0.9]))
+    assert {name: one["kind"] for name, one in judged.items()} == {"0": None}
+    assert judged["0"]["severity"] == pytest.approx(1 - 8 / 32)
+
+
+def test_a_box_that_the_source_shows_outside_the_frame_is_not_invented() -> None:
+    outside = boxes((-40, 20, -10, 60), (110, 20, 140, 60))
+    for matrix, answer in (
+        (np.eye(3), outside),
+        (SHIFT, boxes((20, 20, 50, 60), (170, 20, 200, 60))),
+        (np.array([[1.0, 0, -60], [0, 1, 0], [0, 0, 1]]), boxes((50, 20, 80, 60))),
+    ):
+        judged = verdicts(outside, answer, matrix=matrix)
+        assert {one["reason"] for one in judged.values()} == {"its box lies outside the source's frame"}
+        assert set(judged) == {"0", "1"}
+    assert verdicts(outside, boxes((20, 20, 50, 60)))["whole"]["kind"] == "invented"
+
+
+def test_a_box_that_goes_on_outside_the_image_is_not_invented() -> None:
+    assert set(verdicts(boxes((50, 0, 80, 10)), boxes((110, 0, 140, 10)), matrix=SHIFT)) == {"0"}
+    nearly = verdicts(boxes((41, 0, 80, 10)), boxes((99, 0, 141, 10)), matrix=SHIFT)
+    assert set(nearly) == {"0"}
+    padding = verdicts(boxes(), boxes((10, 0, 40, 10)), matrix=SHIFT)
+    assert padding["whole"]["kind"] == "invented", "the image shows something there, which is no object"

@@ -141,15 +141,21 @@ GHOST = moved(UPRIGHT, 200, 0)
 @pytest.mark.parametrize(
     ("before", "after", "kinds"),
     [
-        (0.55, 0.45, {"0": None}),
-        (0.55, 0.29, {"0": "lost"}),
+        (0.52, 0.47, {"0": None}),
+        (0.69, 0.495, {"0": None}),
+        (0.65, 0.45, {"0": None}),
+        (0.95, 0.72, {"0": None}),
+        (0.90, 0.45, {"0": "faint"}),
+        (0.86, 0.21, {"0": "faint"}),
+        (0.55, 0.01, {"0": "faint"}),
         (0.45, 0.55, {"0": None}),
-        (0.29, 0.95, {"whole": "invented"}),
+        (0.31, 0.95, {"0": "faint"}),
+        (0.01, 0.95, {"0": "faint"}),
         (0.45, 0.45, {"whole": None}),
         (0.55, 0.55, {"0": None}),
     ],
 )
-def test_a_score_that_crosses_the_confidence_by_less_than_the_margin(
+def test_a_score_that_crosses_the_confidence_is_faint_if_it_changed_by_more_than_the_margin(
     before: float, after: float, kinds: dict[str, str | None]
 ) -> None:
     judged = verdicts(people(UPRIGHT, scores=[before]), people(UPRIGHT, scores=[after]))
@@ -178,13 +184,29 @@ def test_a_faint_ghost_is_no_excuse_for_who_was_lost_or_invented_elsewhere() -> 
 def test_the_only_person_of_both_images_who_strays_a_little_is_not_lost_for_a_fainter_score() -> None:
     """Her score crosses the confidence as she moves: how far she strays is what there is to say."""
     astray = moved(UPRIGHT, 0.35 * (UPRIGHT.max(0) - UPRIGHT.min(0))[1], 0)
-    sure = verdicts(people(UPRIGHT), people(astray, scores=[0.6]))["0"]
-    fainter = verdicts(people(UPRIGHT), people(astray, scores=[0.45]))["0"]
+    source = people(UPRIGHT, scores=[0.6])
+    sure = verdicts(source, people(astray, scores=[0.6]))["0"]
+    fainter = verdicts(source, people(astray, scores=[0.45]))["0"]
     assert (fainter["kind"], fainter["severity"]) == (sure["kind"], sure["severity"])
     assert 0 < fainter["severity"] < math.inf
     # with somebody else to be taken for, only who is near matches
     beside = moved(UPRIGHT, 400, 0)
     assert verdicts(people(UPRIGHT, beside), people(astray, beside, scores=[0.45, 0.9]))["0"]["kind"] == "lost"
+
+
+def test_a_faint_person_is_infinitely_far_away_and_shows_all_landmarks() -> None:
+    faint = verdicts(people(UPRIGHT, scores=[0.9]), people(UPRIGHT, scores=[0.45]))["0"]
+    assert (faint["severity"], faint["kind"], faint["missing"]) == (INF, "faint", 0)
+    assert (faint["source_score"], faint["follow_up_score"]) == pytest.approx((0.9, 0.45))
+    strict = verdicts(people(UPRIGHT, scores=[0.52]), people(UPRIGHT, scores=[0.47]), margin=0)["0"]
+    assert strict["kind"] == "lost", "without a margin who scores less is not there"
+
+
+def test_a_ghost_takes_no_sure_one_s_partner() -> None:
+    strayed = moved(UPRIGHT, 60, 0)
+    judged = verdicts(people(UPRIGHT), people(UPRIGHT + 5, strayed, scores=[0.05, 0.9]))
+    assert {name: one["kind"] for name, one in judged.items()} == {"0": None}
+    assert judged["0"]["severity"] == pytest.approx(60 / TRUNK)
 
 
 def test_neighbours_whose_scores_wobble_keep_who_they_are() -> None:

@@ -18,7 +18,7 @@ from instar.report.chart import names_below, whole_names
 from instar.report.lettering import Pixels
 from instar.report.picture import ACCUSED, Annotated, legend, panel_picture, write_png
 from instar.report.rebuild import load_pair, run_legend
-from instar.report.words import measured, severity_words, threshold_text
+from instar.report.words import ONE_SIDED, measured, severity_words, threshold_text
 from instar.shapes import Shape
 from instar.skeleton import skeleton
 from instar.suites import Suite
@@ -102,7 +102,7 @@ def test_infinity_is_said_in_words_with_its_kind() -> None:
     assert severity_words(float("inf"), "body lengths", "exchanged", "left and right change places") == (
         "∞, exchanged: left and right change places"
     )
-    no_match = "∞ (found in one of the two images, with no match in the other)"
+    no_match = f"∞ ({ONE_SIDED})"
     assert threshold_text(float("inf"), "body lengths") == no_match
 
 

@@ -29,6 +29,7 @@ from instar.report.sentences import (
     violating,
 )
 from instar.report.slice_words import slice_words
+from instar.report.words import ONE_SIDED
 from tests.engine.test_scenes import in_memory, people, system, walks
 from tests.engine.test_scenes import run as ran
 from tests.quality.words import plain
@@ -74,7 +75,7 @@ def row(violated: int, worst: float | None, **kinds: int) -> dict[str, Any]:
             row(3, 0.31, lost=2),
             "in 2 cases found in the source alone (lost), in 1 case by up to 0.31 body lengths",
         ),
-        "∞ without a kind": (row(3, math.inf), "found in one of the two images, with no match in the other"),
+        "∞ without a kind": (row(3, math.inf), ONE_SIDED),
     }.values(),
 )
 def test_a_violated_rule_is_said_in_words_with_every_way_counted(rate: dict[str, Any], ways: str) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from instar.outputs.poses import PoseBatch
 from instar.relations.lengths import diagonals
-from instar.relations.pairing import projected
+from instar.relations.pairing import ROUNDING, projected
 from instar.skeleton import Skeleton
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +25,7 @@ ALONE = 0.5
 """The same for the only subject of either image: where nobody else is there, bodies that overlap are one, and how far
 it strays says more than that it was lost."""
 _FAR = 1e12
+_TRIFLE = 1e-9
 BLOCK = 1 << 18
 """Distances between landmarks that are measured at a time: a few megabytes, however many subjects a run has."""
 
@@ -53,12 +54,14 @@ class Crowd:
     inverses: Floats
     swaps: Flags
     confidence: float
+    margin: float
 
     def matches(self) -> Matches:
         """Subjects are matched by the smallest total of mean landmark distances, in the source frame.
 
-        Who is sure is matched with whoever is near first, and those who are sure on both sides also from afar. Rows
-        with equal numbers of subjects are matched together.
+        Who is sure is matched with whoever is near first, and those who are sure on both sides also from afar; last
+        with whoever is near and whose score differs by more than the margin. Rows with equal numbers of subjects are
+        matched together.
         """
         source_counts, follow_up_counts = self.source.counts[self.source_of], self.follow_up.counts
         widest = int(follow_up_counts.max(initial=0)) + 1
@@ -99,8 +102,7 @@ class Crowd:
             if n == m == 1:
                 apart *= NEAR / ALONE
             near = apart <= 1
-            sure = self._sure(self.source, sources)[:, :, None], self._sure(self.follow_up, follow_ups)[:, None]
-            partner = _nearest(gaps, apart, *sure) if unsure else assigned(gaps)
+            partner = self._nearest(gaps, apart, sources, follow_ups) if unsure else assigned(gaps)
         matched = partner >= 0
         partners = np.where(matched, np.take_along_axis(follow_ups, partner.clip(0), 1) if m else -1, -1)
         known = np.stack([np.repeat(members, n), sources.ravel(), partners.ravel(), np.zeros(sources.size, np.int64)])
@@ -111,6 +113,22 @@ class Crowd:
         twice = near[alone, :, which].any(-1) if n else np.zeros(len(alone), bool)
         new = np.stack([members[alone], np.full(len(alone), -1), follow_ups[alone, which], twice])
         return np.concatenate([known, new], 1)
+
+    def _nearest(self, gaps: Floats, apart: Floats, sources: Ints, follow_ups: Ints) -> Ints:
+        """The partners of rows where somebody is unsure: for every source subject its follow-up subject, or -1.
+
+        Nobody is matched from afar with somebody unsure: a faint ghost is no excuse for who was lost elsewhere.
+        """
+        source_sure, follow_up_sure = self._sure(self.source, sources), self._sure(self.follow_up, follow_ups)
+        both = source_sure[:, :, None] & follow_up_sure[:, None]
+        one = source_sure[:, :, None] ^ follow_up_sure[:, None]
+        change = np.abs(self.source.scores[sources][:, :, None] - self.follow_up.scores[follow_ups][:, None])
+        steady, near = change <= self.margin + ROUNDING, apart <= 1
+        most = min(gaps.shape[1:]) + 1  # so many distances together weigh less than one who is sure
+        cost = np.where(near, apart, 0.0) / most - 1 - 2 * both
+        partner = _added(np.full(sources.shape, -1), near & (both | (one & steady)), cost, 0.0)
+        partner = _added(partner, both, gaps, _FAR)
+        return _added(partner, near & one & ~steady, cost, 0.0)
 
     def _gaps(self, members: Ints, sources: Ints, follow_ups: Ints) -> tuple[Floats, Floats]:
         """Mean landmark distances (rows, n, m) in the source frame, and the same in what is near: 1 is just near."""
@@ -143,7 +161,10 @@ def chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float3
 
 
 def _mean_gaps(expected: Floats, actual: Floats) -> Floats:
-    """Mean distance over shared landmarks of subjects (R, n, L, 2) and (R, m, L, 2); huge where none is shared."""
+    """Mean distance over shared landmarks of subjects (R, n, L, 2) and (R, m, L, 2); huge where none is shared.
+
+    Of subjects at the same distance, those who show the same landmarks are nearer by a trifle.
+    """
     some = max(1, BLOCK // max(1, actual.size // 2))  # of the n: a crowd of thousands is more than a block by itself
     parts = [_gaps_of(expected[:, at : at + some], actual) for at in range(0, expected.shape[1], some)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts, 1)
@@ -154,26 +175,23 @@ def _gaps_of(expected: Floats, actual: Floats) -> Floats:
     distance = np.hypot(gap[..., 0], gap[..., 1])
     both = ~np.isnan(distance)
     shared = both.sum(-1)
-    return np.where(shared > 0, np.where(both, distance, 0).sum(-1) / np.maximum(shared, 1), _FAR)
+    shown = [(~np.isnan(each[..., 0])).sum(-1) for each in (expected, actual)]
+    alone = shown[0][:, :, None] + shown[1][:, None] - 2 * shared
+    mean = np.where(both, distance, 0).sum(-1) / np.maximum(shared, 1)
+    return np.where(shared > 0, mean + _TRIFLE * alone, _FAR)
 
 
-def _nearest(gaps: Floats, apart: Floats, source_sure: Flags, follow_up_sure: Flags) -> Ints:
-    """The partners of rows where somebody is unsure: for every source subject its follow-up subject, or -1.
-
-    Nobody is matched from afar with somebody unsure: a faint ghost is no excuse for who was lost elsewhere.
-    """
-    most = min(gaps.shape[1:]) + 1  # so many distances together weigh less than one who is sure
-    gain = np.where(apart <= 1, source_sure.astype(np.float64) + follow_up_sure - apart / most, 0.0).clip(0)
-    partner = assigned(-gain)
-    partner = np.where(np.take_along_axis(gain, partner.clip(0)[..., None], 2)[..., 0] > 0, partner, -1)
-    free = np.ones(gaps.shape, bool)
+def _added(partner: Ints, allowed: Flags, cost: Floats, otherwise: float) -> Ints:
+    """Partners for those without one, from the allowed pairs of them; `otherwise` is the cost of all other pairs."""
+    free = allowed.copy()
     at, who = np.nonzero(partner >= 0)
     free[at, who] = False
     free[at, :, partner[at, who]] = False
-    free &= source_sure & follow_up_sure
-    rest = assigned(np.where(free, gaps, _FAR))
-    allowed = (rest >= 0) & np.take_along_axis(free, rest.clip(0)[..., None], 2)[..., 0]
-    return np.where(partner >= 0, partner, np.where(allowed, rest, -1))
+    if not free.any():
+        return partner
+    more = assigned(np.where(free, cost, otherwise))
+    found = (more >= 0) & np.take_along_axis(free, more.clip(0)[..., None], 2)[..., 0]
+    return np.where(found, more, partner)
 
 
 def assigned(cost: Floats) -> Ints:

@@ -32,11 +32,13 @@ def handedness_words(handedness: str) -> str:
 
 MARGIN = Parameter(
     "margin", "float", 0.2, low=0, high=1,
-    help="what one image shows with confidence is lost or invented only where nothing that matches it in the other "
-         "scores at least the confidence less this",
+    help="what one image shows with confidence is faint if its match in the other scores below the confidence and by "
+         "more than this less; 0: what scores below the confidence does not count",
 )  # fmt: skip
-"""Scores near the confidence cross it by chance: of 34 objects called lost without a margin, 30 were still found at a
-score of 0.3 or more."""
+"""Scores near the confidence cross it by chance; a score of 0.9 that falls to 0.45 does not."""
+ROUNDING = 1e-6
+"""Stored scores are rounded: a change may exceed the margin by so much."""
+FAINT = "it scores below the confidence in one image, and by more than the margin less than in the other"
 SHARE = Parameter(
     "share", "float", 0.5, low=0, high=1,
     help="least share of a subject or an object that must stay in the frame for it to be judged",

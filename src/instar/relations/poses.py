@@ -16,8 +16,10 @@ from instar.relations.lengths import NORMALISER, UNITS, body_length, diagonals
 from instar.relations.matching import Crowd, chosen, landmarks_of
 from instar.relations.pairing import (
     DRAWS,
+    FAINT,
     HANDEDNESS,
     MARGIN,
+    ROUNDING,
     SHARE,
     aggregated,
     handedness_words,
@@ -97,6 +99,9 @@ class LandmarkErrors:
     """Of both subjects (pairs, 2), NaN for nobody."""
     exchanged: Flags
     """Which pairs agree better, by far, where the follow-up's left is taken for its right."""
+    faint: Flags
+    """Which pairs score below the confidence in one image, and by more than the margin less than in the other: all
+    distances of theirs are ∞."""
     collapsed: Flags
     """Which pairs show three landmarks or more on either side, all in one place: nothing that could be judged."""
 
@@ -174,15 +179,18 @@ class PosePairs:
                     judged &= in_frame | (~in_source & inside(carried_back, sizes[:, None]))
                     judged &= ~self._covered(row, follow_up, places, in_follow_up)
                 distance = _distances(expected, carried_back, scale)
-                distance[in_source ^ in_follow_up] = np.inf
+                scores = self._scores(source, follow_up)
+                faint = self._faint(scores)
+                distance[(in_source ^ in_follow_up) | faint[:, None]] = np.inf
                 distance[~judged] = np.nan
                 length = self._lengths(part, source, sizes, scale)
-                numbers, scores = self.numbers[source], self._scores(source, follow_up)
+                numbers = self.numbers[source]
                 exchanged = self._exchanged(row, follow_up, expected, distance, length, scale, take)
                 collapsed = _in_one_place(expected, sizes)
                 collapsed &= _in_one_place(actual, self.follow_up_sizes[row])
                 shown = in_source, in_frame, in_follow_up
-                yield LandmarkErrors(part, take, row, numbers, distance, length, *shown, scores, exchanged, collapsed)
+                odd = exchanged, faint, collapsed
+                yield LandmarkErrors(part, take, row, numbers, distance, length, *shown, scores, *odd)
 
     def _lengths(self, part: Part, source: Ints, sizes: Floats, scale: Floats) -> Floats:
         """One body length of each pair: worked out once for every source subject, whom every rule asks about."""
@@ -203,6 +211,11 @@ class PosePairs:
         scores[:, 0] = self.source_poses.scores[source]
         scores[there, 1] = self.follow_up_poses.scores[follow_up[there]]
         return scores
+
+    def _faint(self, scores: Floats) -> Flags:
+        change = np.abs(scores[:, 0] - scores[:, 1])
+        low = scores.min(1) < self.options["confidence"]
+        return np.asarray(low & (change > self.options.get("margin", 0.0) + ROUNDING))
 
     def _exchanged(
         self, row: Ints, follow_up: Ints, expected: Floats, distance: Floats, length: Floats, scale: Floats, take: Ints
@@ -246,7 +259,8 @@ def pose_pairs(evidence: Evidence) -> PosePairs:
     source_of = follow_ups["source"].to_numpy().astype(np.int64)
     matrices = matrices_of(follow_ups)
     swaps, inverses = _swaps(matrices, evidence.parameters["handedness"]), _inverses(matrices)
-    crowd = Crowd(bones, source_poses, follow_up_poses, source_of, inverses, swaps, options["confidence"])
+    limits = options["confidence"], options.get("margin", 0.0)
+    crowd = Crowd(bones, source_poses, follow_up_poses, source_of, inverses, swaps, *limits)
     matches = crowd.matches()
     return PosePairs(
         bones,
@@ -317,8 +331,14 @@ def named_as_truth(evidence: Evidence) -> Evidence:
         evidence,
         header=evidence.truth,
         follow_ups=evidence.follow_ups.drop(list(Poses.columns)).hstack(renamed),
-        # who annotates leaves out what is hidden, and a system that does not has invented nothing
-        options={**evidence.options, "partly": 1.0, "landmarks": ", ".join(bones.landmarks[i] for i in counted)},
+        # who annotates leaves out what is hidden, and a system that does not has invented nothing; annotations have no
+        # score that could have changed
+        options={
+            **evidence.options,
+            "partly": 1.0,
+            "margin": 0.0,
+            "landmarks": ", ".join(bones.landmarks[i] for i in counted),
+        },
     )
 
 
@@ -327,8 +347,11 @@ def _sizes(rows: pl.DataFrame) -> Floats:
 
 
 def _confident(batch: PoseBatch, options: Row) -> tuple[PoseBatch, Ints]:
-    """Only subjects and landmarks that may count for something, with the ordinals that the subjects had."""
-    points, keep = batch.points, batch.scores >= options["confidence"] - options.get("margin", 0.0)
+    """Only subjects and landmarks that may count for something, with the ordinals that the subjects had.
+
+    With a margin, whoever scores below the confidence may still be the match of somebody who does not.
+    """
+    points, keep = batch.points, (batch.scores >= options["confidence"]) | (options.get("margin", 0.0) > 0)
     if options["visibility"] > 0:
         points = np.where((batch.visibility >= options["visibility"])[..., None], points, np.float32(np.nan))
         keep &= ~np.isnan(points[..., 0]).all(1)
@@ -396,7 +419,7 @@ def _best(rows: pl.DataFrame) -> Floats:
     return rows["scores"].list.max().cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
-KINDS = ("lost", "invented", "partly lost", "partly invented", "exchanged")
+KINDS = ("lost", "invented", "faint", "partly lost", "partly invented", "exchanged")
 
 
 def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.DataFrame:
@@ -405,7 +428,8 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.
     in_source, in_follow_up = errors.in_source.any(1), errors.in_follow_up.any(1)
     either, both = in_source | in_follow_up, in_source & in_follow_up
     reach = np.where(np.isnan(distance), -1.0, distance)
-    compared, one_sided, farthest = (reach >= 0).sum(1), np.isinf(distance), reach.max(1)
+    one_sided = np.isinf(distance) & (errors.in_source ^ errors.in_follow_up)
+    compared, farthest = (reach >= 0).sum(1), reach.max(1)
     middle = aggregated(distance, options["aggregate"])
     partly = both & (compared > 0) & (one_sided.sum(1) >= options["partly"] * compared) & one_sided.any(1)
     severity = np.where(np.isinf(middle) | partly, np.inf, middle / errors.length)
@@ -432,12 +456,13 @@ def _part_verdicts(errors: LandmarkErrors, bones: Skeleton, options: Row) -> pl.
     more_lost = (one_sided & errors.in_source).sum(1) * 2 >= one_sided.sum(1)
     unjudged = [never_in, gone, mostly_out, errors.collapsed, unsized, empty]
     infinite = np.isinf(severity)
-    which = [infinite & ~in_follow_up, infinite & ~in_source, infinite & more_lost, infinite, errors.exchanged]
+    one_empty = [infinite & ~in_follow_up, infinite & ~in_source]
+    which = [*one_empty, infinite & errors.faint, infinite & more_lost, infinite, errors.exchanged]
     return _verdicts(
         errors.rows,
         target=_named(names, errors.subjects),
         severity=severity,
-        kind=_named(list(KINDS), np.where(np.isnan(severity), -1, np.select(which, range(5), -1))),
+        kind=_named(list(KINDS), np.where(np.isnan(severity), -1, np.select(which, range(len(KINDS)), -1))),
         reason=_named(reasons, np.select(unjudged, [5, 0, 3, 4, 1, 2], -1)),
         compared=compared,
         missing=one_sided.sum(1),
@@ -466,7 +491,7 @@ RELATIONS = (
         "poses", "poses", poses, unit="body lengths", threshold=0.2, grid=GRID, kinds=(*KINDS, "doubled"),
         meanings={
             "lost": "what is found in the source has no match in the follow-up",
-            "invented": "what is found in the follow-up has no match in the source",
+            "invented": "what is found in the follow-up has no match in the source", "faint": FAINT,
             "partly lost": "landmarks of the source are missing in the follow-up",
             "partly invented": "landmarks of the follow-up are missing in the source",
             "exchanged": "left and right change places", "doubled": "one is found twice",

@@ -206,6 +206,9 @@ def load_pair(
     follow_up, change = _follow_up(run, case, source, changed, draw, first)
     options = stored_judging(store, judging).of(relation)
     confidence = _confidence(options)
+    if verdict["severity"]:  # what a verdict accuses may score less
+        scores = verdict.get("source_score"), verdict.get("follow_up_score")
+        confidence = min(confidence, *(score for score in scores if score is not None), np.inf)
     (name,) = target_names(run, pl.DataFrame([{key: verdict[key] for key in _KEY}]), judging=judging)
     marks = [] if relation.own_needs else first.marks()
     first, second = first.confident(confidence), second.confident(confidence)
@@ -300,7 +303,7 @@ _KEY = ("case", "rule", "target")
 
 
 def _confidence(options: Row) -> float:
-    """Below which score a judging takes no notice of an answer: its confidence, less the margin where it has one."""
+    """Return the score from which answers are drawn: the judging's confidence, less the margin if it has one."""
     return float(options.get("confidence", 0.0)) - float(options.get("margin", 0.0))
 
 

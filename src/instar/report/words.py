@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from instar.analysis.comparison import LEVEL
 
 SPACE = "\u00a0"
-ONE_SIDED = "found in one of the two images, with no match in the other"
+ONE_SIDED = "found in one of the two images, with no match or a far lower score in the other"
 """What a severity of ∞ means."""
 INTERVAL_AND_P = (
     "An interval is Newcombe's, of one difference alone; p is exact and corrected for the number of rules, so that it "
@@ -308,8 +308,8 @@ def measured(severity: float | None, unit: str, threshold: float | None = None) 
     ('0.25 body lengths', '1 class wrong', '0.667 of the follow-ups')
     >>> measured(1.0, "shares of the follow-ups")
     '1 (all of the follow-ups)'
-    >>> measured(1.5, "multiples of its own distance"), measured(math.inf, "body lengths")
-    ('1.5 times its own distance', '∞ (found in one of the two images, with no match in the other)')
+    >>> measured(1.5, "multiples of its own distance"), measured(math.inf, "body lengths") == f"∞ ({ONE_SIDED})"
+    ('1.5 times its own distance', True)
     >>> unit = "shares of the class's score lost; from 1 up: another class leads by the rest"
     >>> measured(0.5, unit), measured(1.0, unit), measured(1.98, unit)
     ("0.5 of the class's score lost", '1 (another class leads)', '1.98 (another class leads by 0.98)')
@@ -359,7 +359,7 @@ def severity_words(
     >>> severity_words(math.inf, "body lengths", "lost", "found in the source alone")
     '∞, lost: found in the source alone'
     >>> severity_words(math.inf, "body lengths")
-    '∞: found in one of the two images, with no match in the other'
+    '∞: found in one of the two images, with no match or a far lower score in the other'
     """
     number = severity_text(severity) if math.isinf(severity) else measured(severity, unit, threshold)
     words = meaning or (ONE_SIDED if math.isinf(severity) else None)

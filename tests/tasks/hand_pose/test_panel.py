@@ -272,7 +272,7 @@ def test_a_score_that_falls_just_below_the_confidence_is_missing_and_the_caption
     assert printed is not None and "with a score of at least 0.5 is missing" in printed.before[0]
     costs = next(table for table in printed.tables if table.heads[0] == "test case")
     assert costs.rows[1][2].startswith("0.0"), "F1: both hands are below 0.5"
-    assert "a hand that scores less than 0.5 is missing" in costs.caption and "only below 0.3" in costs.caption
+    assert "a hand that scores less than 0.5 is missing" in costs.caption and "no more than 0.2" in costs.caption
 
 
 def test_where_the_rules_have_no_margin_the_caption_is_silent_about_it(fearful: instar.Run) -> None:

@@ -146,7 +146,7 @@ def _no_margin(counts: Sequence[HandCounts]) -> str:
         return ""
     return (
         f". These numbers have no margin of score: a hand that scores less than {confidence:g} is missing, as for "
-        f"everybody who cuts there. Rules call it lost only below {max(0.0, confidence - margin):g}, so that a change "
+        f"everybody who cuts there. Rules tolerate a score that changes by no more than {margin:g}, so that a change "
         "that violates no rule may still cost F1"
     )
 

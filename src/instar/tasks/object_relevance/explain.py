@@ -34,6 +34,7 @@ PICTURES = 8
 WHOLE = "whole"
 """The target of what is about no object: an image without any, or a row that failed."""
 GREY = (190, 190, 195)
+_NO_MORE = "adds nothing of it: being found is an accident"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +115,19 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Row) -> s
     times = f"in {round(worst['severity'] * worst['tries'])} of {count_of(worst['tries'], 'follow-up')}"
     left = named_rule(worst["rule"]).left
     kind = "others" if _effect(worst["rule"]) == "others" else worst["kind"]
+    faint = "far fainter" if before else "far surer"
+    lost = faint if worst["kind"] == "faint" else "lost"
+    same = "leaves it as recognisable as it was"
     reasons = {
-        "others": f"but lost {times} of {left}, which changes another object and nothing of it: it is found because of "
+        "others": f"but {lost} {times} of {left}, which changes another object and nothing of it: it is found because of "
         "its neighbour",
         "unfound": f"and not found {times} of {left} either: as published, an answer that stays the same "
         "is a violation",
         "persists": f"and still found {times} of {left}, which leaves little or nothing of it: it is what is around it "
         "that is found",
-        "missing": f"but lost {times} of {left}, which leaves it as recognisable as it was",
-        "incorrect": f"but found {times} of {left}, which adds nothing of it: being found is an accident",
+        "faint": f"but {faint} {times} of {left}, which {same if before else _NO_MORE}",
+        "missing": f"but lost {times} of {left}, which {same}",
+        "incorrect": f"but found {times} of {left}, which {_NO_MORE}",
     }
     more = f"; {count_of(broken - 1, 'more rule')} against it" if broken > 1 else ""
     return f"{in_source}, {reasons[kind]}{more}"
@@ -217,8 +222,8 @@ class ObjectView:
 class ObjectViews:
     """An object under one rule: in the source and in the follow-ups, or `why` there are none.
 
-    `confidence` and `iou` say from where on a detection is there, and is about the object; a score within the `margin`
-    below the confidence is not found, and not lost either (0 where the object must be gone).
+    `confidence` and `iou` say from where on a detection is there, and is about the object; a score that fell below the
+    confidence by no more than the `margin` is not found, and not lost either (0 where the object must be gone).
     """
 
     source: ObjectView

@@ -276,7 +276,7 @@ def _words(view: ObjectView, views: ObjectViews, label: str) -> str:
     if view.found_share:
         return f"found, score {view.score:.2f}"
     forgiven = view.draw is not None and views.source.found_share and views.margin and not view.broken
-    margin = f", by no more than the margin of {views.margin:g}: that is not lost" if forgiven else ""
+    margin = f", but fell by no more than the margin of {views.margin:g}: that is not lost" if forgiven else ""
     return f"not found: its score {view.score:.2f} is below {views.confidence:g}{margin}"
 
 

@@ -59,8 +59,9 @@ def _sentences(run: Run, judging: str) -> list[str]:
     options = run.judging(judging).of(RELATIONS[RELATION])
     if options["margin"] > 0:
         sentences.append(
-            f"Still found are objects with a score of at least {options['confidence']:g}. Missing are only those whose "
-            f"score is lower than that by more than {options['margin']:g}, so that some are neither."
+            f"Still found are objects with a score of at least {options['confidence']:g}. Faint are those whose score "
+            f"crosses that and changes by more than {options['margin']:g}; if it changes by less, they are neither "
+            "found nor missing."
         )
     objects, images = objects_beyond(run)
     if objects:
@@ -90,7 +91,7 @@ def _tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
 def _table(table: pl.DataFrame, run: Run) -> Table:
     """The outcomes of object relevance, by object and by image."""
     every = "annotated" if run.manifest.truth else "detected"
-    shown = [name for name in OUTCOMES if name != "unfound" or table[name].sum() > 0]
+    shown = [name for name in OUTCOMES if name not in ("faint", "unfound") or table[name].sum() > 0]
     objects = ("annotated", "found", *shown)
     images = ("images", *(f"images_{name}" for name in shown), "images_none", "images_clean")
     rows = [

@@ -12,6 +12,7 @@ import polars as pl
 
 from instar.outputs.detections import Detections
 from instar.relations import Row
+from instar.relations.pairing import FAINT, MARGIN, ROUNDING
 from instar.relations.relation import NOTHING_FOUND, VERDICT_COLUMNS, Evidence, Relation
 from instar.spelling import Parameter
 from instar.store import Schema
@@ -21,9 +22,10 @@ from instar.warp import Warp, boxes_iou, warp_pixels
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-OUTCOMES = ("missing", "incorrect", "persists", "unfound")
-"""What an unreliable inference is: lost although nothing relevant changed, found only then, found although erased; and,
-where objects that the source does not show are counted as the original did, not found before and after erasing."""
+OUTCOMES = ("missing", "faint", "incorrect", "persists", "unfound")
+"""What an unreliable inference is: lost although nothing relevant changed, or found with a far lower score; found only
+then, found although erased; and, where objects that the source does not show are counted as the original did, not found
+before and after erasing."""
 MEASURES: Schema = {
     "label": pl.String,
     "found_source": pl.Boolean,
@@ -38,6 +40,9 @@ are, the first draw that breaks the relation, and the highest score of what matc
 average, in the follow-ups; 0 where nothing does."""
 COVERED = 0.1
 """The share of an object's box up to which a change of another object leaves it what it was."""
+
+CLOSE = 0.2
+"""Two objects explain a detection equally well if the squares of their overlaps with it differ by less."""
 
 _OUTSIDE = "no pixel of the object is in the image"
 _UNTOUCHED = "nothing of the object was changed"
@@ -95,7 +100,8 @@ class _Objects:
 def presence(evidence: Evidence) -> pl.DataFrame:
     """The share of follow-ups of an object that break the relation: two of three are a majority.
 
-    An object is found where a detection of its class overlaps it enough: by mask where both have masks, else by box.
+    An object is found where a detection of its class overlaps it enough: by mask where both have masks, else by box. A
+    detection counts for one object alone, unless the rule shares it.
     Objects are the annotated ones, with their ids; in a dataset without any, what the system found in the source, by
     its place there. A follow-up that changes one object alone is about that one, or about all others.
     """
@@ -115,12 +121,13 @@ def _case_verdicts(
     evidence: Evidence, case: str, objects: _Objects, source: Row, follow_ups: pl.DataFrame, known_labels: set[str]
 ) -> Iterator[Row]:
     parameters = evidence.parameters
-    effect, iou = str(parameters["effect"]), _least_overlap(parameters)
+    effect, confidence = str(parameters["effect"]), float(evidence.options["confidence"])
     inside = objects.inside(source["width"], source["height"])
-    before = _scores(objects, source, iou)
+    before = _best(_counting(objects, source, np.zeros(len(objects.ids), bool), evidence), source)
+    at_best = _best(_matching(objects, source, parameters)[0], source)
     for (name,), draws in follow_ups.group_by("follow_up", maintain_order=True):
         rows = list(draws.iter_rows(named=True))
-        after = np.array([_scores(objects, row, iou) for row in rows])
+        after = np.array([_best(_counting(objects, row, before >= confidence, evidence), row) for row in rows])
         touched = {target for row in rows for target in row["removed"] or ()}
         facts = json.loads(rows[0]["facts"]) if rows[0]["facts"] else {}
         covered = objects.covered(rows[0]) if effect == "others" else np.zeros(len(objects.ids))
@@ -128,7 +135,7 @@ def _case_verdicts(
         concerned = objects.concerned(effect, facts.get("object"))
         for number in concerned:
             target, label = objects.ids[number], objects.labels[number]
-            outcome = _outcome(evidence, before[number], after[:, number])
+            outcome = _outcome(evidence, before[number], at_best[number], after[:, number])
             reason = (
                 (None if inside[number] else _OUTSIDE)
                 or _unknown_class(label, known_labels, parameters)
@@ -146,7 +153,7 @@ def _case_verdicts(
                 "label": label,
                 "found_source": outcome.before,
                 "found": float(outcome.after.mean()),
-                "draw": int(rows[int(outcome.broken.argmax())]["draw"]) if severity else None,
+                "draw": int(rows[int(outcome.telling.argmax())]["draw"]) if severity else None,
                 "score_source": float(before[number]),
                 "score": float(after[:, number].mean()),
             }
@@ -157,33 +164,41 @@ def _case_verdicts(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Outcome:
-    """Whether an object is found before and after, which follow-ups break the relation and how, or why none can."""
+    """Whether an object is found before and after, which follow-ups break the relation and how, or why none can.
+
+    `telling` are those of the follow-ups that break it which show `kind`.
+    """
 
     before: bool
     after: Bools
     broken: Bools
     kind: str
+    telling: Bools
     reason: str | None = None
 
 
-def _outcome(evidence: Evidence, source: float, follow_ups: Floats) -> _Outcome:
-    """What the highest scores of an object's detections say.
+def _outcome(evidence: Evidence, source: float, at_best: float, follow_ups: Floats) -> _Outcome:
+    """What the highest scores of an object's detections say; `at_best` counts those of another object in the source.
 
-    What was found is lost only where nothing scores within the margin below the confidence, and likewise found only in
-    the follow-up: a score that wobbles about the confidence is neither.
+    An object that is found in the source alone is missing if nothing matches it in the follow-up, and faint if its
+    score fell by more than the margin; likewise one that is found in the follow-up alone. A score that wobbles about
+    the confidence is neither. With a margin of 0 a score below the confidence is no match.
     """
     effect, confidence = str(evidence.parameters["effect"]), float(evidence.options["confidence"])
-    nearly = max(confidence - float(evidence.options["margin"]), np.finfo(np.float64).tiny)
+    margin = float(evidence.options["margin"])
     before, after = bool(source >= confidence), np.asarray(follow_ups >= confidence)
-    if effect == "gone" and evidence.parameters["unfound"] == "count":
-        return _Outcome(before, after, np.asarray(after == before), "persists" if before else "unfound")
     if effect == "gone":
-        return _Outcome(before, after, after, "persists")
-    if before:
-        return _Outcome(before, after, np.asarray(follow_ups < nearly), "missing")
-    broken = after if effect == "kept" and source < nearly else np.zeros_like(after)
-    empty = effect == "kept" and not after.any() and evidence.options["empty"] == "leave"
-    return _Outcome(before, after, broken, "incorrect", NOTHING_FOUND if empty else None)
+        counted = evidence.parameters["unfound"] == "count"
+        broken = np.asarray(after == before) if counted else after
+        return _Outcome(before, after, broken, "unfound" if counted and not before else "persists", broken)
+    other = follow_ups if before else np.full(len(follow_ups), at_best)
+    lost = np.asarray(other <= 0) if margin > 0 else np.ones(len(follow_ups), bool)
+    crossed = ~after if before else after & (effect == "kept" and at_best < confidence)
+    broken = np.asarray(crossed & (lost | (np.abs((source if before else follow_ups) - other) > margin + ROUNDING)))
+    kind = "faint" if not (broken & lost).any() else "missing" if before else "incorrect"
+    telling = broken if kind == "faint" else broken & lost
+    empty = not before and effect == "kept" and not after.any() and evidence.options["empty"] == "leave"
+    return _Outcome(before, after, broken, kind, telling, NOTHING_FOUND if empty else None)
 
 
 def _objects(case: Row, source: Row, confidence: float) -> _Objects:
@@ -205,35 +220,52 @@ def _objects(case: Row, source: Row, confidence: float) -> _Objects:
     return _Objects(sure.boxes.astype(np.float64), list(sure.labels), list(sure.ids), sure.masks)
 
 
-def _least_overlap(parameters: Row) -> float:
-    """The least overlap with which an object is found."""
-    iou = float(parameters["iou"])
-    return float(np.nextafter(iou, 2)) if parameters["strict"] else iou
+def _best(counting: Bools, answer: Row) -> Floats:
+    """The highest score among the detections that count for each object, 0 where none does."""
+    return np.asarray(np.where(counting, np.asarray(answer["scores"], np.float64), 0.0).max(1, initial=0.0))
 
 
-def _scores(objects: _Objects, answer: Row, iou: float) -> Floats:
-    """The highest score among the detections that match each object, 0 where none does."""
-    boxes, masks = objects.carried(answer)
-    scores = np.asarray(answer["scores"], np.float64)
-    return np.asarray(np.where(_matching(boxes, objects.labels, masks, answer, iou), scores, 0.0).max(1, initial=0.0))
+def _counting(objects: _Objects, answer: Row, found: Bools, evidence: Evidence) -> Bools:
+    """Which detections, whatever their score, count for which object; `found` are the objects found in the source.
+
+    If detections are not shared, the confident ones are assigned one to one by their overlap; of two objects that
+    explain one equally well it is that of the object which should be there: one that was not erased, or that was found
+    in the source. The others count for the object that they overlap most.
+    """
+    matching, overlap = _matching(objects, answer, evidence.parameters)
+    if evidence.parameters["shared"] or not matching.any():
+        return matching
+    from scipy.optimize import linear_sum_assignment
+
+    sure = np.asarray(answer["scores"]) >= evidence.options["confidence"]
+    erased = np.isin(np.asarray(objects.ids, object), list(answer.get("removed") or ()))
+    expected = ~erased & (found | erased.any())
+    counting = matching & ~sure & (overlap >= np.where(matching, overlap, 0.0).max(0))
+    gain = np.where(matching & sure, overlap**2 + CLOSE * expected[:, None] + np.finfo(np.float64).eps, 0.0)
+    one, other = linear_sum_assignment(gain, maximize=True)
+    counting[one, other] |= gain[one, other] > 0
+    return np.asarray(counting)
 
 
-def _matching(boxes: Floats, labels: list[str], masks: Bools | None, answer: Row, iou: float) -> Bools:
-    """Which detections, whatever their score, are of which object's class and overlap it at least so much.
+def _matching(objects: _Objects, answer: Row, parameters: Row) -> tuple[Bools, Floats]:
+    """Which detections, whatever their score, are of which object's class and overlap it enough, and how much they do.
 
     Boxes are cut at the frame on both sides: whether a system goes on beyond it is its own affair.
     """
+    boxes, masks = objects.carried(answer)
     if not len(boxes) or not len(answer["labels"]):
-        return np.zeros((len(boxes), len(answer["labels"])), bool)
+        return (none := np.zeros((len(boxes), len(answer["labels"])))) > 0, none
     frame = np.array([answer["width"], answer["height"]] * 2, np.float64)
     places = np.asarray(answer["boxes"], np.float64).reshape(-1, 4)
     overlap = boxes_iou(np.clip(boxes, 0, frame), np.clip(places, 0, frame))
-    same = np.asarray(labels, object)[:, None] == np.asarray(answer["labels"], object)[None]
+    same = np.asarray(objects.labels, object)[:, None] == np.asarray(answer["labels"], object)[None]
     if masks is not None and answer.get("masks"):
         cells = Detections.from_row({**answer, "ids": ()}, {}).masks
         if cells is not None and cells.shape[1:] == masks.shape[1:]:
             overlap = _masks_iou(masks, cells, same & (overlap > 0))
-    return np.asarray(same & (overlap >= iou))
+    least = float(parameters["iou"])
+    enough = overlap > least if parameters["strict"] else overlap >= least
+    return np.asarray(same & enough), overlap
 
 
 def _masks_iou(masks: Bools, cells: Bools, candidates: Bools) -> Floats:
@@ -246,20 +278,18 @@ def _masks_iou(masks: Bools, cells: Bools, candidates: Bools) -> Floats:
 
 
 def object_in(answer: Row, target: str, evidence: Evidence) -> tuple[Floats, Bools]:
-    """The box of an object of the evidence's only case in a prediction, and which detections there match it.
+    """The box of an object of the evidence's only case in a prediction, and which detections there count for it.
 
-    They match by class and overlap, whatever their score. Raises `LookupError` where the case has no such object.
+    They count by class and overlap, whatever their score. Raises `LookupError` where the case has no such object.
     """
-    source = evidence.sources.row(0, named=True)
-    objects = _objects(evidence.cases.row(0, named=True), source, evidence.options["confidence"])
+    source, confidence = evidence.sources.row(0, named=True), float(evidence.options["confidence"])
+    objects = _objects(evidence.cases.row(0, named=True), source, confidence)
     if target not in objects.ids:
         raise LookupError(f"there is no object {target} in this case")
     number = objects.ids.index(target)
-    boxes, masks = objects.carried(answer)
-    own = slice(number, number + 1)
-    iou = _least_overlap(evidence.parameters)
-    own_masks = None if masks is None else masks[own]
-    return boxes[number], _matching(boxes[own], objects.labels[own], own_masks, answer, iou)[0]
+    before = _best(_counting(objects, source, np.zeros(len(objects.ids), bool), evidence), source)
+    boxes, _ = objects.carried(answer)
+    return boxes[number], _counting(objects, answer, before >= confidence, evidence)[number]
 
 
 def _unknown_class(label: str, known_labels: set[str], parameters: Row) -> str | None:
@@ -315,13 +345,16 @@ PARAMETERS = (
                    "answer that stays the same is a violation: found twice or not found twice"),
     Parameter("draws", "int", 3, low=1, high=1000, help="follow-ups of a random transformation"),
     Parameter("repeats", "int", 1, low=1, high=1000, help="predictions of each by a stochastic system"),
+    Parameter("shared", "bool", False, help="a detection counts for every object that it overlaps enough, not for the "
+              "one that it fits best: the original's code"),
 )
 
 RELATIONS: Mapping[str, Relation] = {
     "presence": Relation(
         "presence", "detections", presence, unit="shares of the follow-ups", threshold=2 / 3, grid=(1 / 3, 2 / 3, 1.0),
         meanings={
-            "missing": "an object that should still be found is not", "persists": "an erased object is still found",
+            "missing": "an object that should still be found is not", "faint": FAINT,
+            "persists": "an erased object is still found",
             "incorrect": "an object is found in the follow-up alone", "unfound": "it is found neither before nor after",
         },
         counted={"persists": "still found"},
@@ -333,8 +366,7 @@ RELATIONS: Mapping[str, Relation] = {
         ),
         options=(
             Parameter("confidence", "float", 0.5, low=0, high=1, help="detections below this are not there"),
-            Parameter("margin", "float", 0.2, low=0, high=1,
-                      help="missing and incorrect only beyond a score this far below the confidence"),
+            MARGIN,
             Parameter("empty", "choice", "leave", choices=("leave", "keep"),
                       help="an object found neither in the source nor in a follow-up is not judged, or keeps the "
                            "relation as in the original"),
