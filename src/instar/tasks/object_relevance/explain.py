@@ -119,8 +119,8 @@ def _why(rows: pl.DataFrame, judged: pl.DataFrame, broken: int, worst: Row) -> s
     lost = faint if worst["kind"] == "faint" else "lost"
     same = "leaves it as recognisable as it was"
     reasons = {
-        "others": f"but {lost} {times} of {left}, which changes another object and nothing of it: it is found because of "
-        "its neighbour",
+        "others": f"but {lost} {times} of {left}, which changes another object and nothing of it: it is found "
+        "because of its neighbour",
         "unfound": f"and not found {times} of {left} either: as published, an answer that stays the same "
         "is a violation",
         "persists": f"and still found {times} of {left}, which leaves little or nothing of it: it is what is around it "
