@@ -10,13 +10,16 @@ import pytest
 
 import instar
 from instar import Poses
-from instar.analysis import Run, classic, classic_vs_metamorphic, rates
+from instar.analysis import Run, classic, classic_vs_metamorphic, has_comparable_truth, rates
 from instar.case import Case
 from instar.datasets import Dataset
+from instar.report.findings import findings
+from instar.report.verdict import verdict
 from instar.skeleton import skeleton
 from instar.store import Store
 from instar.suites import Suite
 from tests.analysis.frames import table
+from tests.cli.conftest import typed
 from tests.manifests import manifest_of
 from tests.toys import scene, steady, write_scenes
 
@@ -152,6 +155,25 @@ def test_a_real_run_with_annotations(tmp_path: Path) -> None:
     data = Dataset("annotated", str(photos), lambda: iter(cases), "poses")
     run = instar.run("tests.toys:steady", RULES, data, out=tmp_path / "run", workers=0)
     assert classic(run)["severity"].to_list() == [0.0] * 3
+
+
+def test_a_ground_truth_of_other_landmarks_is_ignored_and_named(tmp_path: Path) -> None:
+    (tmp_path / "stick.toml").write_text('landmarks = ["top", "middle", "end"]')
+    truth = Poses.from_array([[[10, 20], [20, 30], [30, 50]]], skeleton=str(tmp_path / "stick.toml"))
+    photos = write_scenes(tmp_path / "photos", 3)
+    cases = [Case(path.name, path=str(path), truth=truth) for path in sorted(photos.iterdir())]
+    data = Dataset("annotated", str(photos), lambda: iter(cases), "poses")
+    rules = "gamma(0.5) + gamma(0.5) => accuracy"
+    run = instar.run("tests.toys:steady", rules, data, out=tmp_path / "run", workers=0)
+    assert not has_comparable_truth(run)
+    assert run.verdicts()["severity"].to_list() == [0.0] * 6, "compared with the source instead"
+    (note,) = [one for one in findings(run) if one.code == "truth.unusable"]
+    assert not note.against and "stick" in note.figures["reason"]
+    for command in ("show", "tables", "report", "compare"):
+        more = {"report": ("--out", tmp_path / "report.html"), "compare": (run.folder,)}.get(command, ())
+        assert typed(command, run.folder, *more).code == 0
+    assert note.words.partition(":")[0] in (tmp_path / "report.html").read_text()
+    assert any("truth.unusable" in one.figures.get("codes", ()) for one in verdict(run, run, ("a", "b")).findings)
 
 
 def test_without_ground_truth_it_says_so(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from instar.outputs.segmentation import Segmentation
 from instar.relations import Evidence, relations, rule
 from instar.scene import Scene, Track
 from instar.skeleton import skeleton
-from instar.store import rows_frame
+from instar.store import Schema, rows_frame
 from instar.transforms import Change
 
 SIZE = (60, 40)
@@ -93,8 +93,9 @@ def poses(draw: st.DrawFn, name: str = "coco-17") -> Poses:
         rng = np.random.default_rng(draw(st.integers(0, 99)))
         place, size = rng.uniform(-20, 80, 2), draw(st.sampled_from([0.0, 1.0, 10.0, 40.0, 1e4]))
         person = place + rng.uniform(-0.5, 0.5, (count, 2)) * size
-        if people and draw(st.booleans()):
-            person = people[draw(st.integers(0, len(people) - 1))].copy()
+        other = draw(st.integers(0, 2 * len(people)))
+        if other < len(people):
+            person = people[other].copy()
         person[rng.random(count) < draw(st.sampled_from([0.0, 0.3, 0.9, 1.0]))] = np.nan
         people.append(person)
     scores = draw(st.lists(SCORES, min_size=len(people), max_size=len(people)))
@@ -146,13 +147,15 @@ WORDS = (
 CAPTIONS = st.one_of(st.text(max_size=40), st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
 OUTPUTS: Mapping[str, st.SearchStrategy[list[Any]]] = {
     "detections": st.lists(detections(), min_size=1, max_size=1),
-    "poses": st.one_of(st.lists(poses(name), min_size=1, max_size=1) for name in ("coco-17", "hand-21")),
+    "poses": st.one_of([st.lists(poses(name), min_size=1, max_size=1) for name in ("coco-17", "hand-21")]),
     "segmentation": st.lists(segmentations(), min_size=1, max_size=1),
     "labels": st.lists(labels(), min_size=1, max_size=1),
     "caption": st.lists(CAPTIONS.map(Caption.from_text), min_size=1, max_size=1),
     "forecast": st.one_of(
-        st.lists(forecasts(futures), min_size=1, max_size=3).map(lambda some: some * (4 - len(some)))
-        for futures in (1, 3)
+        [
+            st.lists(forecasts(futures), min_size=1, max_size=3).map(lambda some: some * (4 - len(some)))
+            for futures in (1, 3)
+        ]
     ),
 }
 """The predictions of one input: repeats of forecasts, one of everything else."""
@@ -181,8 +184,8 @@ def test_an_output_compared_with_itself_is_no_violation(spelled: str, data: st.D
 def _identity(outputs: list[Output], truth: Output | None, parameters: Any, options: Any) -> Evidence:
     """Outputs as the source's and as those of a follow-up in which nothing was changed."""
     kind = output_kind(outputs[0].kind)
-    schema = {**dict.fromkeys(("case", "follow_up"), pl.String), **dict.fromkeys(("draw", "repeat"), pl.Int32)}
-    schema |= {**Change.columns, **kind.columns}
+    keys: Schema = {"case": pl.String, "follow_up": pl.String, "draw": pl.Int32, "repeat": pl.Int32}
+    schema = {**keys, **Change.columns, **kind.columns}
     change = Change.none(SIZE).row()
     sources, follow_ups = (
         rows_frame(

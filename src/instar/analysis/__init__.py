@@ -10,7 +10,7 @@ from instar.analysis.selection import costs, selected
 from instar.analysis.severities import Severities, severities
 from instar.analysis.slices import described, slices
 from instar.analysis.subjects import subject_columns
-from instar.analysis.truth import classic, classic_table, classic_vs_metamorphic, has_comparable_truth
+from instar.analysis.truth import classic, classic_table, classic_vs_metamorphic, has_comparable_truth, unusable_truth
 from instar.analysis.worst import worst_in_turn
 
 # fmt: off
@@ -18,7 +18,7 @@ __all__ = [
     "ANY", "Answers", "Memory", "Repeated", "Repeats", "Run", "Severities", "any_rule", "by_case", "classic",
     "classic_table", "classic_vs_metamorphic", "costs", "coverage", "curve", "default_bins", "described",
     "group_rates", "has_comparable_truth", "judged_pairs", "kind_counts", "noise", "open_run", "rates",
-    "remembered", "repeated", "selected", "severities", "slices", "subject_columns", "violated_counts",
-    "worst_in_turn",
+    "remembered", "repeated", "selected", "severities", "slices", "subject_columns", "unusable_truth",
+    "violated_counts", "worst_in_turn",
 ]
 # fmt: on

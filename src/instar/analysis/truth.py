@@ -11,7 +11,7 @@ from instar.analysis.run import Run
 from instar.analysis.severities import Verdicts, severities
 from instar.engine import DEFAULT, SOURCE
 from instar.outputs import output_kind
-from instar.relations import Evidence, own_equivariance
+from instar.relations import Evidence, UnusableTruth, own_equivariance
 from instar.stats import wilson
 from instar.store import VERDICT
 
@@ -19,8 +19,28 @@ TRUTH = "truth"
 """What stands for the rule in verdicts against ground truth."""
 
 
-def has_comparable_truth(run: Run) -> bool:
-    """Whether cases have a ground truth of the outputs' kind, and that kind's own relation can judge answers by it."""
+def has_comparable_truth(run: Run, judging: str = DEFAULT) -> bool:
+    """Check that cases have a ground truth of the outputs' kind, by which that kind's own relation can judge them."""
+    return _has_truth(run) and not unusable_truth(run, judging)
+
+
+def unusable_truth(run: Run, judging: str = DEFAULT) -> str:
+    """Return why the run's outputs can't be compared with a ground truth of their kind; "" if they can or have none."""
+    manifest = run.manifest
+    if not _has_truth(run) or not manifest.output:
+        return ""
+    relation = own_equivariance(manifest.system.kind).relation
+    assert relation.against_truth is not None
+    rows = pl.DataFrame(schema=output_kind(manifest.system.kind).columns)
+    options = run.judging(judging).of(relation)
+    try:
+        relation.against_truth(Evidence(manifest.header, rows, rows, rows, {}, options, truth=manifest.truth))
+    except UnusableTruth as error:
+        return str(error)
+    return ""
+
+
+def _has_truth(run: Run) -> bool:
     kind = run.manifest.system.kind
     return (
         run.manifest.truth_kind == kind
@@ -45,10 +65,13 @@ def classic(run: Run, *, judging: str = DEFAULT) -> pl.DataFrame:
     that were found and not annotated are not judged, nor are cases without annotated subjects.
     """
     manifest, kind = run.manifest, output_kind(run.manifest.system.kind)
-    if not has_comparable_truth(run):
+    if not has_comparable_truth(run, judging):
+        reason = unusable_truth(run, judging)
         raise ValueError(
             f"{run.folder} has no ground truth to compare with"
             if manifest.truth is None
+            else f"{run.folder} has no usable ground truth: {reason}"
+            if reason
             else f"answers of the kind {kind.kind} cannot be compared with a ground truth of the kind "
             f"{manifest.truth_kind} here"
         )

@@ -105,10 +105,14 @@ def _f1(side: str) -> pl.Expr:
 def reference_of(evidence: Evidence, follow_ups: pl.DataFrame, name: str) -> Evidence | None:
     """The same follow-ups with the ground truth, or the source's answer, in the place of the source.
 
-    Which cases are compared with what is the option `reference`'s to say; None where there are none.
+    Which cases are compared with what is the option `reference`'s to say; None where there are none. A ground truth
+    whose skeleton has no landmark in common with the system's counts as none.
     """
     wanted, truth = evidence.options["reference"], evidence.truth
     poses = truth is not None and truth["kind"] == evidence.header["kind"] and "truth_scores" in evidence.cases.columns
+    if poses and truth is not None:
+        bones, others = (Skeleton.from_dict(header["skeleton"]) for header in (truth, evidence.header))
+        poses = len(bones.mapping(others)[0]) > 0
     annotated = (
         evidence.cases.filter(pl.col("truth_scores").is_not_null())
         if poses and wanted != "source"

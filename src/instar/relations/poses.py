@@ -30,7 +30,15 @@ from instar.relations.pairing import (
     touched,
 )
 from instar.relations.parts import PartSeverities
-from instar.relations.relation import EMPTY, NOTHING_FOUND, VERDICT_COLUMNS, ZONE_SHARE, Evidence, Relation
+from instar.relations.relation import (
+    EMPTY,
+    NOTHING_FOUND,
+    VERDICT_COLUMNS,
+    ZONE_SHARE,
+    Evidence,
+    Relation,
+    UnusableTruth,
+)
 from instar.skeleton import Part, Skeleton
 from instar.spelling import Parameter
 from instar.warp import inside
@@ -306,7 +314,8 @@ def landmark_severities(evidence: Evidence) -> Iterator[PartSeverities]:
 def named_as_truth(evidence: Evidence) -> Evidence:
     """The same evidence, whose sources are annotated poses, with the follow-ups' landmarks named as the annotation's.
 
-    Only those count that both skeletons name, of the option `landmarks` where the relation has one.
+    Only those count that both skeletons name, of the option `landmarks` where the relation has one. Raises
+    `UnusableTruth` if there are none.
     """
     assert evidence.truth is not None
     bones, others = (Skeleton.from_dict(header["skeleton"]) for header in (evidence.truth, evidence.header))
@@ -316,7 +325,7 @@ def named_as_truth(evidence: Evidence) -> Evidence:
         chosen = [i for _, indices in others.select(str(evidence.options["landmarks"])) for i in indices]
         counted = shared[np.isin(shared_in_others, chosen)]
     if not len(counted):
-        raise ValueError(f"skeletons {bones.name} and {others.name} have none of the landmarks in common")
+        raise UnusableTruth(f"skeletons {bones.name} and {others.name} have none of the landmarks in common")
     batch = PoseBatch.from_frame(evidence.follow_ups, len(others.landmarks))
     points = np.full((len(batch.points), len(bones.landmarks), 2), np.nan, np.float32)
     points[:, shared] = batch.points[:, shared_in_others]

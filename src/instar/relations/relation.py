@@ -66,6 +66,10 @@ class Evidence:
     """The header of the ground truth that `cases` hold, where they hold one."""
 
 
+class UnusableTruth(ValueError):
+    """Raised when outputs can't be compared with a ground truth of their own kind; the message says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """One registered relation.
@@ -95,7 +99,7 @@ class Relation:
     relation is about."""
     against_truth: Callable[[Evidence], Evidence] | None = None
     """How evidence whose sources are ground truth is put into the terms of that truth, so that the relation can judge
-    answers by it; None where it cannot."""
+    answers by it; None where it cannot. Raises `UnusableTruth`, for evidence without rows too."""
     made_of: Mapping[str, str] = field(default_factory=dict)
     """Over many cases: which relation's verdicts a measure is taken from, where that is not the output kind's own."""
     parts: Callable[[Evidence], Iterator[PartSeverities]] | None = None

@@ -9,7 +9,7 @@ from math import isfinite
 
 import polars as pl
 
-from instar.analysis import Answers, Run, Severities, curve, judged_pairs, remembered, repeated
+from instar.analysis import Answers, Run, Severities, curve, judged_pairs, remembered, repeated, unusable_truth
 from instar.analysis.answers import found_in_sources
 from instar.analysis.comparison import LEVEL, aligned, corrected, rule_counts, severity_signs
 from instar.engine import DEFAULT
@@ -17,7 +17,7 @@ from instar.engine.extent import Extent
 from instar.report.finding import Finding
 from instar.report.noise import memory_finding, repeated_finding
 from instar.report.section import Section, rates_per_threshold, start_of
-from instar.report.sentences import answers_findings, unjudged_findings
+from instar.report.sentences import answers_findings, truth_findings, unjudged_findings
 from instar.report.words import count_of, distinct_names, listed, of_total, p_words, severity_text
 from instar.stats import mcnemar
 from instar.store import Row, Schema
@@ -204,6 +204,7 @@ def own_notes(run: Run, judging: str, severities: Severities) -> list[Finding]:
     if extent.absent:
         words = f"It was merged without {count_of(len(extent.absent), 'shard')}."
         notes.insert(0, Finding("run.shards_missing", words, figures={"missing": len(extent.absent)}))
+    notes += truth_findings(unusable_truth(run, judging))
     if memory := remembered(run, judging):
         notes.append(memory_finding(memory))
     if (again := repeated(run)) and again.differing:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from instar.analysis import Run, remembered, repeated
+from instar.analysis import Run, remembered, repeated, unusable_truth
 from instar.analysis.copies import copies
 from instar.analysis.found import found_combinations
 from instar.analysis.pattern import leading_pattern, outstanding_rules
@@ -33,6 +33,7 @@ from instar.report.sentences import (
     rejection_findings,
     rule_finding,
     straying_findings,
+    truth_findings,
     unjudged_findings,
     violating,
 )
@@ -66,6 +67,7 @@ def findings(
         *unjudged_findings(judged, answers),
         *answers_findings(answers, judged),
         *(copies_finding(alike) for alike in [copies(run)] if alike is not None),
+        *truth_findings(unusable_truth(run, judging)),
         *(_unreadable(run) if failures else ()),
         *((_failed_questions(run) if run.searched else _failures(run.unjudged(judging))) if failures else ()),
         *(() if run.searched else _whole(run, rates, threshold, p, judging, group)),

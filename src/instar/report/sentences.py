@@ -160,6 +160,14 @@ def unjudged_findings(judged: Judged, answers: Answers) -> list[Finding]:
     return [*(seldom if 2 * judged["empty"] >= judged["cases"] else []), Finding("judged.few", few, against, figures)]
 
 
+def truth_findings(reason: str) -> list[Finding]:
+    """Return a note that the ground truth is ignored, if there is a reason."""
+    if not reason:
+        return []
+    words = f"The ground truth is ignored: {reason}. Rules between source and follow-up don't need it."
+    return [Finding("truth.unusable", words, figures={"reason": reason})]
+
+
 def _empty(judged: Judged, answers: Answers) -> str:
     """In how many images nothing is found: nothing at all, or nothing of what the rules ask about."""
     if not answers.sources:

@@ -109,7 +109,7 @@ _HEADS = {"both": "both", "classic_only": "classic only", "metamorphic_only": "m
 
 def _classic(runs: Sequence[Run], choice: Choice) -> TaskTables:
     (run,) = runs
-    if not has_comparable_truth(run):
+    if not has_comparable_truth(run, choice.judging):
         raise ValueError(
             f"{run.folder} has no ground truth that its answers can be compared with; classic testing needs annotated "
             "cases"

@@ -96,7 +96,7 @@ def _counts_table(frame: pl.DataFrame, caption: str) -> Table:
 
 
 def _classic_of_relation(run: Run, section: Section, judging: str) -> PanelContent | None:
-    if not has_comparable_truth(run) or not _is_of_own_relation(run, section):
+    if not has_comparable_truth(run, judging) or not _is_of_own_relation(run, section):
         return None
     frame = classic_table(run, grid=section.grid, judging=judging)
     cases = int(frame["cases"][0])
@@ -115,7 +115,7 @@ def _classic_of_relation(run: Run, section: Section, judging: str) -> PanelConte
 
 def _classic_tables(runs: Sequence[Run], judging: str, p: float) -> TaskTables | None:
     run = runs[0]
-    if not has_comparable_truth(run):
+    if not has_comparable_truth(run, judging):
         return None
     frame = classic_table(run, judging=judging)
     caption = (
