@@ -52,6 +52,18 @@ def with_wobbling_scores() -> Callable[[Look], Detections]:
     return lambda seen: seen.answer(scores=chance.uniform(0.4, 0.6, len(seen.boxes)))
 
 
+def with_scores_about_the_confidence() -> Callable[[Look], Detections]:
+    chance = np.random.default_rng(0)
+    return lambda seen: seen.answer(scores=chance.choice([0.47, 0.52], len(seen.boxes)))
+
+
+def with_a_guess_outside_the_frame(seen: Look) -> Detections:
+    """Somebody is always thought to stand left of the picture, and below it."""
+    width, height = seen.size
+    guesses = [[-30, 20, -6, 44], [20, height + 4, 50, height + 40], [width, 10, width, 30]]
+    return seen.answer(np.vstack([seen.boxes, guesses]), [*seen.labels, *[DISC] * 3])
+
+
 def with_boxes_half_a_pixel_off() -> Callable[[Look], Detections]:
     chance = np.random.default_rng(0)
     return lambda seen: seen.answer(seen.boxes + chance.uniform(-0.5, 0.5, seen.boxes.shape))
@@ -77,6 +89,8 @@ FLAWLESS: dict[str, tuple[Callable[[Look], Detections], bool]] = {
     "in any order": (in_any_order(), False),
     "with weak ghosts": (with_weak_ghosts(), False),
     "with wobbling scores": (with_wobbling_scores(), False),
+    "with scores about the confidence": (with_scores_about_the_confidence(), False),
+    "with a guess outside the frame": (with_a_guess_outside_the_frame, True),
     "boxes half a pixel off": (with_boxes_half_a_pixel_off(), False),
     "without small rests": (without_small_rests, True),
     "with masks": (with_masks, True),

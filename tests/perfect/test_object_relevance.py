@@ -181,6 +181,70 @@ def test_an_object_that_the_erased_one_covers_is_not_asked_about(tmp_path: Path)
     assert row["severity"] is None and "covers 73 % of this one" in row["reason"]
 
 
+FLOCK = ((16.0, 20.0, 56.0, 56.0), (34.0, 20.0, 74.0, 56.0))
+"""Two sheep, one before the other: their boxes overlap by 0.38 (IoU)."""
+
+
+def flock(*, masks: bool = False) -> Dataset:
+    pixels = np.full((SIZE[1], SIZE[0], 3), 128, np.uint8)
+    shown = np.zeros((2, SIZE[1], SIZE[0]), bool)
+    shown[0, 20:56, 16:40], shown[1, 20:56, 40:74] = True, True
+    pixels[shown[0]], pixels[shown[1]] = COLOURS["red"], COLOURS["green"]
+    truth = Detections.from_xyxy(FLOCK, ["sheep"] * 2, ids=["front", "back"], masks=shown if masks else None)
+    case = Case("0", input=Image(pixels), truth=truth)
+    return Dataset("flock", "", lambda: iter([case]), truth="detections")
+
+
+def shepherd(pixels: np.ndarray, *, forgetful: bool = False) -> Detections:
+    """Finds each sheep by its own colour, a pixel off, and reports no masks. It may lose the first one in noise."""
+    sheep = []
+    for number, colour in enumerate(("red", "green")):
+        own = np.abs(pixels.astype(int) - COLOURS[colour]).max(-1) < 75
+        noisy = (pixels[:8] != 128).any()
+        if own.sum() > 200 and not (number == 0 and noisy and forgetful):
+            sheep.append(np.array(FLOCK[number]) + 1)
+    return Detections.from_xyxy(np.reshape(sheep, (-1, 4)), ["sheep"] * len(sheep), np.full(len(sheep), 0.9))
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_a_neighbour_s_detection_is_not_that_of_the_erased_sheep(masks: bool, tmp_path: Path) -> None:
+    by = ", by=mask" if masks else ""
+    rules = [f"erase(1, only={n}{by}) => presence({effect})" for n in (0, 1) for effect in ("gone", "others")]
+    run = instar.run(shepherd, " + ".join(rules), flock(masks=masks), out=tmp_path / "run", workers=0)
+    gone = run.verdicts().filter(pl.col("rule").str.contains("gone"))
+    assert gone.sort("target").select("target", "severity").rows() == [("back", 0.0), ("front", 0.0)]
+    assert run.verdicts().filter(pl.col("severity") > 0).is_empty()
+    shared = [spelled.replace("gone", "gone, shared=true") for spelled in rules if "gone" in spelled]
+    paper = instar.run(shepherd, " + ".join(shared), flock(masks=masks), out=tmp_path / "paper", workers=0)
+    assert set(paper.verdicts()["kind"]) == {"persists"}, "as published, any detection that overlaps it counts"
+
+
+def test_a_neighbour_s_detection_does_not_hide_a_lost_sheep(tmp_path: Path) -> None:
+    def losing(pixels: np.ndarray) -> Detections:
+        return shepherd(pixels, forgetful=True)
+
+    rule = "background_noise(16) => presence(kept)"
+    run = instar.run(losing, rule, flock(), out=tmp_path / "run", workers=0)
+    assert run.verdicts().sort("target").select("target", "kind").rows() == [("back", None), ("front", "missing")]
+    right = instar.run(shepherd, rule, flock(), out=tmp_path / "right", workers=0)
+    assert set(right.verdicts()["severity"]) == {0.0}
+
+
+def test_a_detection_of_two_sheep_at_once_accuses_of_neither(tmp_path: Path) -> None:
+    """What suppression leaves of two overlapping objects wobbles between them, or splits."""
+    chance = np.random.default_rng(0)
+    between = np.mean(FLOCK, 0)
+
+    def merging(pixels: np.ndarray) -> Detections:
+        source = (pixels[:8] == 128).all()
+        boxes = [between + chance.uniform(-2, 2, 4)] if source or chance.random() < 0.5 else FLOCK
+        return Detections.from_xyxy(boxes, ["sheep"] * len(boxes), np.full(len(boxes), 0.9))
+
+    run = instar.run(merging, "noise(2) => presence(kept, draws=40)", flock(), out=tmp_path, workers=0)
+    assert run.verdicts()["found_source"].sum() == 1
+    assert run.verdicts().filter(pl.col("severity") > 0).is_empty()
+
+
 def test_as_published_an_answer_that_stays_the_same_breaks_the_first_relation(tmp_path: Path) -> None:
     def nothing(pixels: np.ndarray) -> Detections:
         return Detections.from_xyxy(np.zeros((0, 4)), [])

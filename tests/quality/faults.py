@@ -366,7 +366,7 @@ def two_become_one_in_the_dark(view: View) -> Poses:
 
 
 def unsure_in_the_dark(view: View) -> Poses:
-    return view.answer(scores=[0.1 if dark(view) else 0.9])
+    return view.answer(scores=[0.45 if dark(view) else 0.9])
 
 
 def upside_down_in_the_light(view: View) -> Poses:

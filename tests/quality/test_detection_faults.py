@@ -20,7 +20,7 @@ import instar
 from instar.outputs.detections import Detections
 from instar.tasks.object_relevance.suite import PURPOSES
 from tests.perfect.shapes import BOX, DISC, GROUND, KITE, Look, detector, look, right, shapes_dataset
-from tests.quality.words import assert_checked, assert_shown_and_reported, finding, named_rules
+from tests.quality.words import assert_checked, assert_shown_and_reported, finding, named_rules, said
 
 SUITE = "detections"
 RULES = [rule.id for rule in instar.suite(SUITE).rules]
@@ -133,7 +133,11 @@ def misses_in_the_light(seen: Look) -> Detections:
 
 
 def unsure_in_the_dark(seen: Look) -> Detections:
-    return seen.answer(scores=np.full(len(seen.boxes), 0.9 if seen.light > 150 else 0.2))
+    return seen.answer(scores=np.full(len(seen.boxes), 0.9 if seen.light > 150 else 0.45))
+
+
+def nearly_blind_in_the_dark(seen: Look) -> Detections:
+    return seen.answer(scores=np.full(len(seen.boxes), 0.86 if seen.light > 150 else 0.21))
 
 
 def ghost_in_the_light(seen: Look) -> Detections:
@@ -282,7 +286,10 @@ FAULTS = {
     "nothing in noise": Fault(nothing_in_noise, "noise(*", "lost", purpose="noise of a sensor"),
     "misses in the light": Fault(misses_in_the_light, "gamma(0.5)*", "lost", purpose="more light"),
     "unsure in the dark": Fault(
-        unsure_in_the_dark, "brightness(*", "lost", purpose="scores that collapse in less light"
+        unsure_in_the_dark, "brightness(*", "faint", purpose="scores that collapse in less light"
+    ),
+    "nearly blind in the dark": Fault(
+        nearly_blind_in_the_dark, "brightness(*", "faint", purpose="scores that collapse in less light"
     ),
     "a ghost in the light": Fault(
         ghost_in_the_light,
@@ -352,6 +359,18 @@ def test_a_fault_is_caught_and_named(name: str, runs: Callable[[str], instar.Run
     purposes = instar.suite(SUITE).purposes
     spelled = [purposes.get(rule.removesuffix(" => detections"), "") for rule in named_rules(run)]
     assert any(re.search(fault.purpose, purpose) for purpose in spelled)
+
+
+@pytest.mark.parametrize(
+    ("name", "scores"), [("unsure in the dark", (0.9, 0.45)), ("nearly blind in the dark", (0.86, 0.21))]
+)
+def test_a_run_of_faint_objects_names_their_scores(
+    name: str, scores: tuple[float, float], runs: Callable[[str], instar.Run]
+) -> None:
+    note = finding(runs(name), "violations.faint")
+    assert (note.figures["before"], note.figures["after"]) == pytest.approx(scores)
+    assert note.figures["faint"] == violated(runs(name)).height
+    assert "violations.faint" not in {each.code for each in said(runs("nothing in noise"))}
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.check])

@@ -244,7 +244,7 @@ FAULTS = {
     "legs appear in the light": Fault(
         f.legs_appear_in_the_light, BRIGHT, "partly invented", spared=SPATIAL, purpose="bright images"
     ),
-    "unsure in the dark": Fault(f.unsure_in_the_dark, DARK, "lost", spared=others(*DARK), purpose="dark images"),
+    "unsure in the dark": Fault(f.unsure_in_the_dark, DARK, "faint", spared=others(*DARK), purpose="dark images"),
     "upside down in the light": Fault(f.upside_down_in_the_light, BRIGHT, None, spared=others(*BRIGHT)),
 }
 

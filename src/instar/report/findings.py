@@ -74,6 +74,7 @@ def findings(
         *(() if leading is None else (pattern_finding(leading),)),
         *(() if run.searched else violated_rules(run, rates, standing_out, judging)),
         *(() if run.searched else _conditions(run, judging)),
+        *(() if run.searched else _faint(run, threshold, judging)),
         *(() if run.searched else _straying(run, threshold, judging)),
         *_rejections(
             run, p or LEVEL, standing_out if p else outstanding_rules(run, threshold, judging, p=LEVEL), judging
@@ -254,6 +255,36 @@ def _conditions(run: Run, judging: str) -> Iterator[Finding]:
         )
         figures = {key: row[key] for key in ("rule", "condition", "met", "judged")}
         yield Finding("rule.condition_absent", words, figures=figures)
+
+
+def _faint(run: Run, threshold: float | None, judging: str) -> Iterator[Finding]:
+    """Yield a note if most violations are faint: something is found again, but below the confidence."""
+    faint = [one.relation.relation for one in run.bound_rules() if "faint" in one.relation.relation.kinds]
+    if not faint:
+        return
+    limit = pl.col("rule").replace_strict(run.thresholds(threshold), default=None, return_dtype=pl.Float64)
+    scores = ["source_score", "follow_up_score"]
+    parts = run.store.verdict_parts(judging, ["rule", "severity", "kind", *scores])
+    bad = [part.filter((pl.col("severity") > 0) & (pl.col("severity") >= limit)).drop("rule") for part in parts]
+    violations = pl.concat(bad, how="diagonal_relaxed") if bad else pl.DataFrame(schema={"kind": pl.String})
+    rows = violations.filter(pl.col("kind") == "faint")
+    if 2 * rows.height <= violations.height:
+        return
+    confidence = float(run.judging(judging).of(faint[0])["confidence"])
+    figures: dict[str, float] = {"faint": rows.height, "violations": violations.height, "confidence": confidence}
+    known = rows.select(name for name in scores if name in rows.columns).drop_nulls()
+    change = ""
+    if known.width == len(scores) and known.height:
+        before, after = (float(known[name].median()) for name in scores)  # type: ignore[arg-type]
+        figures |= {"before": before, "after": after}
+        change = f" (median score {before:.2f} → {after:.2f})"
+    yield Finding(
+        "violations.faint",
+        f"{of_total(rows.height, violations.height, 'violation')} are faint: both images show the same thing, but one "
+        f"of them with a score below {confidence:g}{change}. Another confidence changes what counts: "
+        "`instar judge --set confidence=…`.",
+        figures=figures,
+    )
 
 
 def _straying(run: Run, threshold: float | None, judging: str) -> Iterator[Finding]:
