@@ -228,8 +228,12 @@ FAULTS = {
     ),
     "unsure along a streak": Fault(
         f.unsure_along_a_streak,
-        (lost(*STREAKS), Asked((), 0.01, {"confidence": 0.3}), Asked((), 0.01, {"margin": 0.4})),
-        words=r"motion\(9, 0\) \(.+\): what is found in the source has no match in the follow-up",
+        (
+            Asked(STREAKS, math.inf, kind="faint"),
+            Asked((), 0.01, {"confidence": 0.1}),
+            Asked((), 0.01, {"margin": 0.8}),
+        ),
+        words=r"motion\(9, 0\) \(.+\): .*\(faint\)",
     ),
     "legs hardly visible in the dark": Fault(
         f.legs_hardly_visible_in_the_dark,
