@@ -71,7 +71,7 @@ COUNTED = {
 """How so many of a kind read that is no adjective. A kind that is new stands here, or among those that are."""
 ADJECTIVES = {
     "lost", "invented", "partly lost", "partly invented", "exchanged", "doubled", "missing", "incorrect", "unfound",
-    "silent", "confirmed", "inconclusive",
+    "silent", "faint", "confirmed", "inconclusive",
 }  # fmt: skip
 
 
