@@ -147,6 +147,21 @@ def ghostly(pixels: Pixels) -> Detections:
     return Detections.from_xyxy([ghost, *sure.boxes], ["ghost", *sure.labels], scores)
 
 
+def fainter(pixels: Pixels) -> Detections:
+    sure = rectangles(pixels)
+    dark = pixels.mean() < scene(0).pixels.mean() - 1
+    return Detections.from_xyxy(sure.boxes, sure.labels, np.full(len(sure), 0.21 if dark else 0.86))
+
+
+def test_a_faint_object_is_drawn_although_it_does_not_count(tmp_path: Path) -> None:
+    images = write_scenes(tmp_path / "images", 1)
+    run = instar.run(fainter, Suite("s", (rule("gamma(1.5)"),)), images, out=tmp_path / "run", workers=0)
+    verdict = run.worst(1).row(0, named=True)
+    assert (verdict["kind"], verdict["source_score"]) == ("faint", pytest.approx(0.86))
+    pair = load_pair(run, verdict)
+    assert any(shape.text.endswith(" 0.21") for shape in pair.follow_up.actual)
+
+
 def test_what_a_verdict_is_about_is_drawn_over_the_others(tmp_path: Path) -> None:
     """Nobody sees which of many boxes was invented if its line and its label lie below theirs."""
     images = write_scenes(tmp_path / "images", 1)
