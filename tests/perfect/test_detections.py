@@ -58,7 +58,7 @@ def with_scores_about_the_confidence() -> Callable[[Look], Detections]:
 
 
 def with_a_guess_outside_the_frame(seen: Look) -> Detections:
-    """Somebody is always thought to stand left of the picture, and below it."""
+    """Always reports something left of the image, below it and right of it."""
     width, height = seen.size
     guesses = [[-30, 20, -6, 44], [20, height + 4, 50, height + 40], [width, 10, width, 30]]
     return seen.answer(np.vstack([seen.boxes, guesses]), [*seen.labels, *[DISC] * 3])

@@ -199,7 +199,7 @@ def test_a_faint_person_is_infinitely_far_away_and_shows_all_landmarks() -> None
     assert (faint["severity"], faint["kind"], faint["missing"]) == (INF, "faint", 0)
     assert (faint["source_score"], faint["follow_up_score"]) == pytest.approx((0.9, 0.45))
     strict = verdicts(people(UPRIGHT, scores=[0.52]), people(UPRIGHT, scores=[0.47]), margin=0)["0"]
-    assert strict["kind"] == "lost", "without a margin who scores less is not there"
+    assert strict["kind"] == "lost", "without a margin, a score below the confidence does not count"
 
 
 def test_a_ghost_takes_no_sure_one_s_partner() -> None:

@@ -110,8 +110,9 @@ class _Places:
     def overlaps(self, sources: Ints, follow_ups: Ints) -> Floats:
         """IoU of some expected boxes with some actual ones.
 
-        Boxes are cut where the source's frame ended: beyond it nobody saw anything, and some systems cut their boxes
-        there while others do not. Boxes of which nothing is left are compared whole, and only match in the same place.
+        Boxes are cut where the source's frame ended: the source shows nothing beyond it, and some systems cut their
+        boxes there while others don't. Boxes of which nothing is left are compared whole, and match only in the same
+        place.
         """
         expected, actual = self.expected[sources], self.actual[follow_ups]
         overlap = boxes_iou(_cut(expected, self.frame), _cut(actual, self.frame))
@@ -122,9 +123,9 @@ class _Places:
 
 
 def _counting(before: Scores, after: Scores, places: _Places, options: Row) -> tuple[Ints, Ints]:
-    """Which objects of source and follow-up count: confident ones, and others in the place of one of the other side.
+    """Return which objects of source and follow-up count: confident ones, and others that lie on a confident one.
 
-    With a margin of 0 what scores below the confidence does not count. No others if there are too many to compare.
+    Others don't count with a margin of 0, or if there are too many to compare.
     """
     sure = [np.flatnonzero(scores >= options["confidence"]) for scores in (before, after)]
     faint = [np.flatnonzero(scores < options["confidence"]) for scores in (before, after)]
@@ -150,7 +151,7 @@ class _Scene:
     unjudged: list[str]
     """Why nothing is asked of an object of the source; empty if something is."""
     rest: Flags
-    """Objects of the source of which too little stayed in the frame: nobody can tell what a small rest is."""
+    """Objects of the source of which too little stayed in the frame to recognise it."""
     unseen: Flags
     overlap: Floats
     """IoU of every expected box with every actual one."""

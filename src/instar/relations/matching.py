@@ -59,9 +59,8 @@ class Crowd:
     def matches(self) -> Matches:
         """Subjects are matched by the smallest total of mean landmark distances, in the source frame.
 
-        Who is sure is matched with whoever is near first, and those who are sure on both sides also from afar; last
-        with whoever is near and whose score differs by more than the margin. Rows with equal numbers of subjects are
-        matched together.
+        Near subjects are matched first, if one of them is sure. Then come sure subjects that are far apart, and last
+        near ones whose scores differ by more than the margin. Rows with equal numbers of subjects are matched together.
         """
         source_counts, follow_up_counts = self.source.counts[self.source_of], self.follow_up.counts
         widest = int(follow_up_counts.max(initial=0)) + 1
@@ -115,9 +114,9 @@ class Crowd:
         return np.concatenate([known, new], 1)
 
     def _nearest(self, gaps: Floats, apart: Floats, sources: Ints, follow_ups: Ints) -> Ints:
-        """The partners of rows where somebody is unsure: for every source subject its follow-up subject, or -1.
+        """Match rows with an unsure subject: return for every source subject its follow-up subject, or -1.
 
-        Nobody is matched from afar with somebody unsure: a faint ghost is no excuse for who was lost elsewhere.
+        An unsure subject matches only near ones, so a ghost elsewhere doesn't excuse a lost subject.
         """
         source_sure, follow_up_sure = self._sure(self.source, sources), self._sure(self.follow_up, follow_ups)
         both = source_sure[:, :, None] & follow_up_sure[:, None]
@@ -163,7 +162,7 @@ def chosen(points: npt.NDArray[np.float32], take: Ints) -> npt.NDArray[np.float3
 def _mean_gaps(expected: Floats, actual: Floats) -> Floats:
     """Mean distance over shared landmarks of subjects (R, n, L, 2) and (R, m, L, 2); huge where none is shared.
 
-    Of subjects at the same distance, those who show the same landmarks are nearer by a trifle.
+    Between subjects at the same distance, the one that shows the same landmarks is nearer by a trifle.
     """
     some = max(1, BLOCK // max(1, actual.size // 2))  # of the n: a crowd of thousands is more than a block by itself
     parts = [_gaps_of(expected[:, at : at + some], actual) for at in range(0, expected.shape[1], some)]
@@ -182,7 +181,7 @@ def _gaps_of(expected: Floats, actual: Floats) -> Floats:
 
 
 def _added(partner: Ints, allowed: Flags, cost: Floats, otherwise: float) -> Ints:
-    """Partners for those without one, from the allowed pairs of them; `otherwise` is the cost of all other pairs."""
+    """Match subjects that have no partner yet, if a pair is allowed; `otherwise` is the cost of all other pairs."""
     free = allowed.copy()
     at, who = np.nonzero(partner >= 0)
     free[at, who] = False

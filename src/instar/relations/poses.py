@@ -356,9 +356,9 @@ def _sizes(rows: pl.DataFrame) -> Floats:
 
 
 def _confident(batch: PoseBatch, options: Row) -> tuple[PoseBatch, Ints]:
-    """Only subjects and landmarks that may count for something, with the ordinals that the subjects had.
+    """Return the subjects and landmarks that may count, with the ordinals that the subjects had.
 
-    With a margin, whoever scores below the confidence may still be the match of somebody who does not.
+    With a margin, a subject below the confidence may still match one that reaches it.
     """
     points, keep = batch.points, (batch.scores >= options["confidence"]) | (options.get("margin", 0.0) > 0)
     if options["visibility"] > 0:
