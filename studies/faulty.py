@@ -363,6 +363,7 @@ ELSEWHERE: Mapping[str, str] = {
     "test_class_faults": "the class by its name, where one strays more often than the others",
     "test_class_number_faults": "`instar check`, which sees names that no object has",
     "test_combined_faults": "`instar search`, since no rule alone shows them",
+    "test_pattern_faults": "a pattern across rules, which no rule shows alone",
     "test_telling_faults": "a sentence on answers from which nothing can be told: silence, low scores, one for all",
     "test_whole_body_faults": "the hands by name, although the body alone is judged",
 }
