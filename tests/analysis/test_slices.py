@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from instar.analysis import described, slices
+from instar.report.slice_words import slice_words
+from instar.report.words import percent
 from instar.stats import fisher, holm, rank_test
 
 
@@ -101,5 +104,33 @@ def test_a_number_that_most_cases_have_the_highest_value_of() -> None:
     """Nothing lies above the median then: the rate there would be that of no case."""
     cases, verdicts = run_of([True] * 10 + [False] * 20, people=[0] * 8 + [1] * 22)
     row = slices(cases, verdicts, {"r": 0.5}).row(0, named=True)
-    assert (row["value"], row["cases"], row["failing"]) == ("from 1 up", 22, 2)
+    assert (row["kind"], row["value"], row["cut"], row["cases"], row["failing"]) == ("from", None, 1, 22, 2)
     assert row["rate"] == pytest.approx(2 / 22)
+
+
+KINDS: dict[str, list[Any]] = {"is": ["x"] * 15 + ["y"] * 15, "above": [0.75] * 15 + [0.25] * 15, "from": [3] * 16 + [1] * 14}
+"""A column of each kind of slice, which holds the first cases."""
+
+
+@pytest.mark.parametrize("more", [True, False], ids=["more", "less"])
+@pytest.mark.parametrize("missing", [0, 4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_slice_says_agrees_with_its_numbers(kind: str, missing: int, more: bool) -> None:
+    """Those from 3 up failed less often, and the sentence said more: the text of the slice decided what it was."""
+    fails = [i % 5 < (4 if (i < 15) == more else 1) for i in range(30)]
+    cases, verdicts = run_of(fails + [True] * missing, column=KINDS[kind] + [None] * missing)
+    table = slices(cases, verdicts, {"r": 0.5})
+    row = table.filter((pl.col("kind") == kind) & (pl.col("value").is_null() | (pl.col("value") == "x"))).to_dicts()[0]
+    assert (row["value"], row["cut"]) == (("x", None) if kind == "is" else (None, 0.5 if kind == "above" else 3))
+    inside = [i for i in range(30) if i < (16 if kind == "from" else 15)]
+    assert (row["cases"], row["failing"]) == (len(inside), sum(fails[i] for i in inside))
+    assert (row["rate"] > row["elsewhere"]) is more is (row["effect"] > (0 if kind == "is" else 0.5))
+    said = slice_words(row)
+    assert [word in said for word in ("more often", "less often", "higher in", "lower in")] == [
+        kind == "is" and more,
+        kind == "is" and not more,
+        kind != "is" and more,
+        kind != "is" and not more,
+    ]
+    if kind == "is":
+        assert said.index(percent(row["rate"])) < said.index(percent(row["elsewhere"]))

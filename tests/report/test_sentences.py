@@ -257,7 +257,7 @@ def test_one_loss_has_one_interval() -> None:
 
 def test_a_slice_is_told_as_people_say_it() -> None:
     """`subject_y` grows downwards, and nobody has "a higher subjects"."""
-    row = {"property": "subject_y", "value": "above 0.5", "effect": 0.7, "rate": 0.8, "elsewhere": 0.4}
+    row = {"property": "subject_y", "kind": "above", "cut": 0.5, "effect": 0.7, "rate": 0.8, "elsewhere": 0.4}
     assert slice_words(row) == (
         "failing cases are those with subjects further down: a failing case has a higher distance of its subjects from "
         "the top than another case with probability 0.70"

@@ -128,6 +128,7 @@ def test_a_selection_that_has_not_found_the_share_yet_does_not_read_as_if_it_had
 def test_slices_with_long_names_keep_their_numbers(width: int) -> None:
     row = {
         "property": "an attribute with a very long name of its own",
+        "kind": "is",
         "value": "and_a_value_without_any_space_at_all_that_is_longer_than_most",
         "failing": 123456,
         "cases": 7654321,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import instar
+from instar.case import Case
 from instar.cli.printing import flags_spelled
+from instar.datasets.dataset import Dataset
 from instar.report import Finding
 from instar.store import Store
 from instar.viewer import application, pictures
@@ -31,7 +34,7 @@ from instar.viewer.charts import bins, histogram
 from instar.viewer.index import build
 from instar.viewer.pictures import Pictures, plate
 from instar.viewer.query import Filters, address, matches
-from tests.toys import steady, write_scenes
+from tests.toys import scene, steady, write_scenes
 from tests.viewer.conftest import MIRROR, PORT, SCRIPT, opened, settled, suite, total
 
 # --- pages -----------------------------------------------------------------------------------------
@@ -119,6 +122,28 @@ def test_slices_split_the_cases(client: Any, base: Path) -> None:
     ]
     assert sum(both) == total(client.get("/gallery?run=poses&status=all"))
     assert total(client.get(address("/gallery", {"run": "poses", "slice": "nonsense > 3"}))) == 0
+
+
+def test_each_slice_of_a_rule_leads_to_its_pairs(tmp_path: Path) -> None:
+    """Those of a slice without anything above it had no pairs at all."""
+
+    def cases() -> Iterator[Case]:
+        for number in range(24):
+            attributes = {"people": 3 if number % 3 else 1, "place": "yard" if number % 2 else "hall", "age": number}
+            yield Case(f"{number:02}", input=scene(number, (160, 120)), attributes=attributes)
+
+    def forgetful(pixels: np.ndarray) -> instar.Poses:
+        return steady(pixels) if int(pixels.astype(int).sum()) % 2 else steady(pixels[:, ::-1])
+
+    instar.run(forgetful, "gamma(0.5)", Dataset("own", "", cases), out=tmp_path / "run", workers=0)
+    with opened(tmp_path / "run") as client:
+        text = client.get(address("/rule", {"run": "run", "rule": "gamma(0.5) => poses"})).text
+        rows = instar.open_run(tmp_path / "run").slices()
+        assert set(rows["kind"]) == {"is", "above", "from"}
+        table = text.partition("Slices: do cases")[2]
+        links = [html.unescape(link) for link in re.findall(r'<tr[^>]*><td><a href="([^"]+)"', table)]
+        assert [total(client.get(link)) for link in links] == rows["failing"].to_list()[: len(links)]
+        assert set(rows["kind"].head(len(links))) >= {"above", "from"}
 
 
 def test_the_gallery_sorts_by_severity_and_pages(base: Path) -> None:

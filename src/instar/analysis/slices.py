@@ -21,12 +21,16 @@ LEAST = 5
 MOST_VALUES = 20
 """A column with more different texts is a name, not a slice."""
 
+IS, ABOVE, FROM = "is", "above", "from"
+"""Kinds of slices: the cases whose text is a `value`; those above a `cut`; those at it, when none is above it."""
+
 _SCHEMA: Schema = {
-    **dict.fromkeys(("property", "value"), pl.String),
+    **dict.fromkeys(("property", "kind", "value"), pl.String),
+    "cut": pl.Float64,
     **dict.fromkeys(("cases", "failing"), pl.Int64),
     **dict.fromkeys(("rate", "low", "high", "elsewhere", "effect", "p", "p_corrected"), pl.Float64),
 }
-Row = tuple[str, str, int, int, float | None, float, float, float | None, float, float]
+Row = tuple[str, str, str | None, float | None, int, int, float | None, float, float, float | None, float, float]
 """The columns of the table up to `p`."""
 Flags = npt.NDArray[np.bool_]
 
@@ -85,11 +89,12 @@ def _float(value: float) -> float:
 def slices(properties: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str, float]) -> pl.DataFrame:
     """How failing cases differ from the others, the surest difference first.
 
-    A case fails where it violates any of the rules. For a number, `effect` is the probability that a failing case has a
-    higher value than one that does not fail (0.5: no difference), and `rate` the share that fails among the
-    cases above its median, or at it where none is above. For a text or a truth value each value is a slice of its own,
-    `effect` the difference between its `rate` of failing cases and that `elsewhere`. `p_corrected` takes into account
-    how many questions were asked (Holm).
+    Each row is a slice: its `kind` is `is` with a `value`, or `above` or `from` with a `cut`. A case fails where it
+    violates any of the rules. For a number, `effect` is the probability that a failing case has a higher value than one
+    that does not fail (0.5: no difference), and `rate` the share that fails among the cases above its median, or at it
+    where none is above. For a text or a truth value each value is a slice of its own, `effect` the difference between
+    its `rate` of failing cases and that `elsewhere`. `p_corrected` takes into account how many questions were asked
+    (Holm).
     """
     _, cases, hit = violations(verdicts, thresholds)
     known = properties.join(pl.DataFrame({"case": cases, "fails": hit.any(0)}), on="case", maintain_order="left")
@@ -102,10 +107,10 @@ def slices(properties: pl.DataFrame, verdicts: Verdicts, thresholds: Mapping[str
             rows += _number(name, part)
         elif 2 <= part["value"].n_unique() <= MOST_VALUES:
             for value in part["value"].unique().sort():
-                rows += _slice(name, str(value), (part["value"] == value).to_numpy(), part["fails"].to_numpy())
+                rows += _text(name, str(value), (part["value"] == value).to_numpy(), part["fails"].to_numpy())
     corrected = holm([row[-1] for row in rows])
     table = pl.DataFrame([(*row, p) for row, p in zip(rows, corrected, strict=True)], schema=_SCHEMA, orient="row")
-    return table.sort("p", "property", "value", maintain_order=True)
+    return table.sort("p", "property", "value", "cut", maintain_order=True)
 
 
 def _number(name: str, part: pl.DataFrame) -> list[Row]:
@@ -114,28 +119,24 @@ def _number(name: str, part: pl.DataFrame) -> list[Row]:
     values, fails = values[finite], fails[finite]
     if min(fails.sum(), (~fails).sum()) < LEAST or len(np.unique(values)) < 2:
         return []
-    middle = np.median(values)
-    inside, value = values > middle, f"above {_short(middle)}"
+    middle = float(np.median(values))
+    kind, inside = ABOVE, values > middle
     if not inside.any():  # most cases have the highest value there is
-        inside, value = values == middle, f"from {_short(middle)} up"
-    return [_row(name, value, inside, fails, rank_test(values[~fails], values[fails]))]
+        kind, inside = FROM, values == middle
+    return [(name, kind, None, middle, *_counts(inside, fails), *rank_test(values[~fails], values[fails]))]
 
 
-def _short(number: float) -> str:
-    """Three digits, and no power of ten: `0.331`, `273,280`."""
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
-
-
-def _slice(name: str, value: str, inside: Flags, fails: Flags) -> list[Row]:
+def _text(name: str, value: str, inside: Flags, fails: Flags) -> list[Row]:
     if min(inside.sum(), (~inside).sum()) < LEAST or fails.all() or not fails.any():
         return []
     table = [int((a & b).sum()) for a in (inside, ~inside) for b in (fails, ~fails)]
     difference = table[0] / (table[0] + table[1]) - table[2] / (table[2] + table[3])
-    return [_row(name, value, inside, fails, (difference, fisher(*table)))]
+    return [(name, IS, value, None, *_counts(inside, fails), difference, fisher(*table))]
 
 
-def _row(name: str, value: str, inside: Flags, fails: Flags, test: tuple[float, float]) -> Row:
+def _counts(inside: Flags, fails: Flags) -> tuple[int, int, float | None, float, float, float | None]:
+    """Return the columns from `cases` to `elsewhere`."""
     count, hits, others = int(inside.sum()), int((inside & fails).sum()), int((~inside).sum())
     rate = hits / count if count else None
     elsewhere = int((~inside & fails).sum()) / others if others else None
-    return name, value, count, hits, rate, *wilson(hits, count), elsewhere, *test
+    return count, hits, rate, *wilson(hits, count), elsewhere

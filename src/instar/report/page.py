@@ -37,7 +37,7 @@ from instar.report.precision import MARK_MEANINGS, precision_panel
 from instar.report.rebuild import run_legend
 from instar.report.section import Section, make_section
 from instar.report.sentences import headline, over_cases_text, rate_words, violating
-from instar.report.slice_words import slice_words
+from instar.report.slice_words import effect_text, slice_text, slice_words
 from instar.report.tables import FORMULA, NUMBER
 from instar.report.thumbnails import thumbnails
 from instar.report.unbroken import unbroken
@@ -410,7 +410,8 @@ def template(name: str) -> Template:
     # fmt: off
     environment.globals.update(
         percent=percent, interval=interval, measured=measured, severity_text=severity_text, headline=headline,
-        roles_of=roles_of, slice_words=slice_words, points=points, points_between=points_between, p_text=p_text,
+        roles_of=roles_of, slice_words=slice_words, slice_text=slice_text, effect_text=effect_text,
+        points=points, points_between=points_between, p_text=p_text,
         level=LEVEL, interval_and_p=INTERVAL_AND_P, listed=listed, count_of=count_of, kinds_text=kinds_text,
         scores_text=scores_text, of_total=of_total, slug=slug, violating=violating, rate_words=rate_words,
         glossary=glossary, landmark_words=landmark_words,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from instar.report.words import percent
+from instar.analysis.slices import ABOVE, IS
+from instar.report.words import amount, percent
 from instar.store import Row
 
 _LESS_AND_MORE = {
@@ -30,9 +31,31 @@ _PROPERTIES = {
 """What a case has more or less of, where the name of the property does not say it."""
 
 
+def slice_text(row: Row) -> str:
+    """Name the slice of a row beside its property.
+
+    >>> slice_text({"kind": "is", "value": "yard"}), slice_text({"kind": "from", "cut": 3.0})
+    ('yard', 'from 3 up')
+    >>> slice_text({"kind": "above", "cut": 0.3309}), slice_text({"kind": "above", "cut": 273280.0})
+    ('above 0.331', 'above 273,280')
+    """
+    if row["kind"] == IS:
+        return str(row["value"])
+    return f"above {amount(row['cut'])}" if row["kind"] == ABOVE else f"from {amount(row['cut'])} up"
+
+
+def effect_text(row: Row) -> str:
+    """Return the effect of a row; only a difference has a sign.
+
+    >>> effect_text({"kind": "is", "effect": 0.25}), effect_text({"kind": "from", "effect": 0.25})
+    ('+0.25', '0.25')
+    """
+    return f"{row['effect']:+.2f}" if row["kind"] == IS else f"{row['effect']:.2f}"
+
+
 def slice_words(row: Row) -> str:
     """A row of `slices` as a sentence."""
-    if not row["value"].startswith("above "):
+    if row["kind"] == IS:
         more = "more" if row["effect"] > 0 else "less"
         return (
             f"cases with {row['property']} = {row['value']} fail {more} often: {percent(row['rate'])} against "

@@ -24,6 +24,7 @@ from instar.report.findings import findings
 from instar.report.limits import LONG, limit_words
 from instar.report.marks import marked_pairs
 from instar.report.precision import show_precision
+from instar.report.slice_words import effect_text, slice_text
 from instar.report.tables import show_tables
 from instar.report.targets import target_names
 from instar.report.words import (
@@ -346,15 +347,14 @@ def show_slices(console: Console, table: pl.DataFrame, *, limits: str) -> None:
     heads = ("property", "slice", "failing", "rate", "95 % int.", "else", "effect", "p corr.")
     shown = headed_table(heads, words=("property", "slice"))
     for row in table.iter_rows(named=True):
-        effect = f"{row['effect']:.2f}" if row["value"].startswith(("above ", "from ")) else f"{row['effect']:+.2f}"
         shown.add_row(
             Text(row["property"]),
-            Text(row["value"]),
+            Text(slice_text(row)),
             f"{row['failing']}/{row['cases']}",
             percent(row["rate"]),
             interval(row["low"], row["high"]),
             percent(row["elsewhere"]),
-            effect,
+            effect_text(row),
             p_text(row["p_corrected"]),
             style="bold" if row["p_corrected"] <= 0.05 else "dim",
         )

@@ -30,6 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from instar.report import words
 from instar.report.section import heading_of
 from instar.report.sentences import over_cases_text
+from instar.report.slice_words import effect_text, slice_text
 from instar.report.unbroken import unbroken
 from instar.store import Row
 from instar.viewer import charts, compare, pages, rules, searches, triage
@@ -298,6 +299,8 @@ _ENVIRONMENT.filters.update(
     landmark=words.landmark_words,
     scores=words.scores_text,
     p=words.p_text,
+    slice=slice_text,
+    effect=effect_text,
     count=lambda number: f"{number:,}",
 )
 _ENVIRONMENT.globals.update(

@@ -493,7 +493,9 @@ def _slices(described: pl.DataFrame, cases: pl.Series) -> Iterator[tuple[str, Sl
                 if share <= 0.5:
                     yield f"{name} ≤ {end}", Slice(name, f"≤ {severity_text(limit)} ({end})", values <= limit)
                 if share >= 0.5:
-                    yield f"{name} > {end}", Slice(name, f"> {severity_text(limit)} ({end})", values > limit)
+                    least = limit == finite.max()  # nothing is above it
+                    sign, inside = ("≥", values >= limit) if least else (">", values > limit)
+                    yield f"{name} {sign} {end}", Slice(name, f"{sign} {severity_text(limit)} ({end})", inside)
         elif 2 <= column.drop_nulls().n_unique() <= MOST_VALUES:
             for value in column.drop_nulls().unique().sort():
                 yield f"{name} = {value}", Slice(name, str(value), (column == value).fill_null(False).to_numpy())

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from instar.analysis import curve, rates, slices
+from instar.analysis.slices import ABOVE, FROM, IS
 from instar.relations import levels_of, named_rule
 from instar.report.words import unit_name
 from instar.store import Row
@@ -138,8 +139,7 @@ def _slices(index: Index, filters: Filters, facts: RuleFacts, limit: float) -> l
     rows: list[Row] = []
     table = slices(index.described, index.matrix(filters.group).only([facts.id]), {facts.id: limit})
     for row in table.head(MOST_SLICES).iter_rows(named=True):
-        number = row["value"].startswith("above ") and f"{row['property']} > median" in index.slices
-        name = f"{row['property']} > median" if number else f"{row['property']} = {row['value']}"
-        link = address("/gallery", replace(filters, slice=name, status="violated").query())
-        rows.append({**row, "judged": row["cases"], "number": number, "address": link})
+        part = {IS: f"= {row['value']}", ABOVE: "> median", FROM: "≥ median"}[row["kind"]]
+        link = replace(filters, slice=f"{row['property']} {part}", status="violated")
+        rows.append({**row, "judged": row["cases"], "address": address("/gallery", link.query())})
     return rows
