@@ -46,7 +46,7 @@ def pytest_collection_finish() -> None:
         "searches",
     ):  # a page of the viewer waits for its findings here, however busy the machine is
         if module := sys.modules.get(f"instar.viewer.{name}"):
-            module.PATIENCE = 60.0  # type: ignore[attr-defined]
+            module.PATIENCE = 600.0  # type: ignore[attr-defined]
     gc.freeze()
     gc.enable()
 

@@ -14,6 +14,7 @@ import xxhash
 
 from instar import Detections, Poses, System, declare
 from instar.image import Image
+from tests.clocks import hang
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (40, 60, 230)}
 
@@ -119,6 +120,8 @@ def counting(pixels: np.ndarray) -> Poses:
     with Path(os.environ["COUNT_FILE"]).open("a") as file:
         file.write(content(pixels) + "\n")
     time.sleep(float(os.environ.get("COUNT_SLEEP", "0")))
+    if Path(os.environ["COUNT_FILE"]).stat().st_size > 17 * int(os.environ.get("COUNT_MOST", "1000000")):
+        time.sleep(3600)  # a test that kills this process comes in time
     return steady(pixels)
 
 
@@ -132,7 +135,7 @@ def moody(pixels: np.ndarray) -> Poses:
     if level < 20:
         ctypes.string_at(0)  # a segmentation fault, as native code has them
     if level < 40:
-        time.sleep(3600)
+        hang(os.environ.get("HANGING", os.devnull))
     if level > 230:
         raise RuntimeError("too bright for me")
     if level > 200:

@@ -108,7 +108,11 @@ def test_a_number_that_most_cases_have_the_highest_value_of() -> None:
     assert row["rate"] == pytest.approx(2 / 22)
 
 
-KINDS: dict[str, list[Any]] = {"is": ["x"] * 15 + ["y"] * 15, "above": [0.75] * 15 + [0.25] * 15, "from": [3] * 16 + [1] * 14}
+KINDS: dict[str, list[Any]] = {
+    "is": ["x"] * 15 + ["y"] * 15,
+    "above": [0.75] * 15 + [0.25] * 15,
+    "from": [3] * 16 + [1] * 14,
+}
 """A column of each kind of slice, which holds the first cases."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 import instar
+from tests.clocks import ENOUGH, wait_for
 from tests.missing import absent, module
 from tests.toys import _centres, _pose, scene
 
@@ -62,6 +62,7 @@ def browser() -> Iterator[Any]:
 def new_page(browser: Any) -> Iterator[Any]:
     """A page that must leave no error in its console and ask nobody but loopback for anything."""
     opened = browser.new_page(viewport={"width": 1400, "height": 900})
+    opened.set_default_timeout(1000 * ENOUGH)
     wrong: list[str] = []
     opened.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
     opened.on("pageerror", lambda error: wrong.append(str(error)))
@@ -96,17 +97,18 @@ def serving(*folders: Path) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(viewer, log_level="error", access_log=False, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    wait_for(lambda: server.started)
     base = f"http://127.0.0.1:{port}"
-    # on a busy machine the first pages say that the runs are being read, and have nothing to look at
-    for _ in range(200):
-        if b"data-waiting" not in urlopen(f"{base}/gallery").read():
-            break
-        time.sleep(0.05)
+
+    def is_read() -> bool:
+        """Whether the runs are read, or there is none; the first pages of a busy machine have nothing to look at."""
+        page = urlopen(f"{base}/gallery").read()
+        return b"data-waiting" not in page or b"holds no run" in page
+
+    wait_for(is_read)
     yield base
     server.should_exit = True
-    thread.join(10)
+    thread.join(ENOUGH)
 
 
 @pytest.fixture

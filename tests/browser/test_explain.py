@@ -89,7 +89,7 @@ def loaded(page: Any) -> None:
     """All pictures that are in sight are there."""
     for image in page.locator("main img").all():
         image.scroll_into_view_if_needed()
-        for _ in range(200):
+        for _ in range(24000):
             if image.evaluate("one => one.complete && one.naturalWidth > 0"):
                 break
             page.wait_for_timeout(25)

@@ -185,7 +185,7 @@ def test_the_legend_of_a_figure_is_whole_when_a_phone_is_turned(page: Any, poses
         const names = [...figure.querySelectorAll(".role-legend-label text")];
         return names.filter((name) => name.getBoundingClientRect().right > right).map((name) => name.textContent);
     }"""
-    page.wait_for_function(f"() => !({cut})().length", timeout=5000)
+    page.wait_for_function(f"() => !({cut})().length")
 
 
 def test_landmarks_of_one_rule(page: Any, poses: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_note_is_stored_where_the_next_pair_is_clicked_at_once_and_caps_lock_i
     page.keyboard.type("the shadow moved")
     page.click("[data-pair=next]")
     until(page, f"location.href !== {first!r} && !!document.querySelector('[data-panel-mark]')")
-    for _ in range(50):
+    for _ in range(6000):
         if [mark.note for mark in stored_marks(Store(folder)).values()] == ["the shadow moved"]:
             return
         page.wait_for_timeout(100)

@@ -83,7 +83,7 @@ def test_a_forked_process_does_not_take_over_the_parents_video(clip: Path) -> No
     answers = context.Queue()
     child = context.Process(target=_child, args=(clip, [6, 7, 8], answers))
     child.start()
-    assert answers.get(timeout=30) == [6, 7, 8]
+    assert answers.get(timeout=600) == [6, 7, 8]
     child.join()
     assert level(clip, 6) == 6
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 import instar
 from tests.analysis.test_boundary import dim
 from tests.cli.conftest import Type
+from tests.clocks import wait_for
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = "tests.analysis.test_boundary:dim"
@@ -176,9 +176,7 @@ def test_a_killed_search_goes_on_where_it_was(photos: Path, tmp_path: Path) -> N
     command = [sys.executable, "-m", "instar", "boundary", "slow:slow", "gamma", str(photos), "--out", str(run)]
     command += ["--workers", "1", "--no-visual"]
     life = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=-3, stderr=-3, start_new_session=True)
-    until = time.monotonic() + 60
-    while not list(run.glob("predictions/*.parquet")) and time.monotonic() < until:
-        time.sleep(0.1)
+    wait_for(lambda: list(run.glob("predictions/*.parquet")))
     os.killpg(life.pid, signal.SIGKILL)
     life.wait()
     before = set(instar.open_run(run).predictions().select("case", "follow_up").iter_rows())

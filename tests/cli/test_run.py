@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import instar
 from instar.api import NothingTold
 from instar.store import Shard, Store
 from tests.cli.conftest import FORGETFUL, Type
+from tests.clocks import ENOUGH, wait_for
 from tests.toys import write_scenes
 
 ROOT = Path(__file__).parents[2]
@@ -101,17 +101,14 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
             f"--out={out}",
         ],
         cwd=ROOT,
-        env={**ENVIRONMENT, "COUNT_FILE": str(tmp_path / "count"), "COUNT_SLEEP": "0.1"},
+        env={**ENVIRONMENT, "COUNT_FILE": str(tmp_path / "count"), "COUNT_SLEEP": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not (tmp_path / "count").exists():
-        assert child.poll() is None
-        time.sleep(0.05)
-    time.sleep(0.5)
+    wait_for(lambda: (tmp_path / "count").exists() or child.poll() is not None)
     child.send_signal(signal.SIGINT)
-    stdout, stderr = child.communicate(timeout=30)
+    stdout, stderr = child.communicate(timeout=ENOUGH)
     assert child.returncode == 130, stderr
     assert "the same command again goes on" in stdout
     assert "Traceback" not in stderr

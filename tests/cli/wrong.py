@@ -31,5 +31,5 @@ def blind(pixels: np.ndarray) -> Detections:
 
 
 def hanging(pixels: np.ndarray) -> Detections:
-    time.sleep(60)
+    time.sleep(600)
     return blind(pixels)

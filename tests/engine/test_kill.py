@@ -23,6 +23,7 @@ from instar.engine.predictor import HAND_OVER_SECONDS
 from instar.files import place_file
 from instar.image import read_image
 from instar.store import KEY, Store
+from tests.clocks import ENOUGH, only_hangs_take_time
 from tests.toys import content, write_scenes
 
 ROOT = Path(__file__).parents[2]
@@ -37,12 +38,13 @@ instar.run("tests.toys:counting", instar.Suite("s", tuple(map(instar.rule, sys.a
 
 
 def launch(
-    photos: Path, out: Path, count_file: Path, sleep: str = "0.004", workers: int = 1
+    photos: Path, out: Path, count_file: Path, sleep: str = "0.004", workers: int = 1, most: int = 1_000_000
 ) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "COUNT_FILE": str(count_file),
         "COUNT_SLEEP": sleep,
+        "COUNT_MOST": str(most),
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
     }
     return subprocess.Popen(
@@ -71,21 +73,18 @@ def test_kill_the_whole_tree_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     kills = 0
     seen_at_kill: list[tuple[set[tuple[str, str, int, int]], int]] = []
     for _ in range(2):
-        child = launch(photos, out, count_file, sleep="0.02", workers=2)
-        begun = time.monotonic()
         target = len(stored) + rng.randint(0, 40)
-        while child.poll() is None and time.monotonic() - begun < 30:
-            if len(committed(out)) > target:
-                time.sleep(rng.random() * 0.3)
-                break
+        child = launch(photos, out, count_file, sleep="0.02", workers=2, most=target + 100)
+        while len(committed(out)) <= target:
+            assert child.poll() is None, child.communicate()
             time.sleep(0.05)
+        time.sleep(rng.random() * 0.3)
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
             kills += 1
         child.wait()
         assert child.stderr is not None
         child.stderr.close()
-        time.sleep(0.05)
         now = committed(out)
         assert stored <= now, "committed rows were lost"
         stored = now
@@ -118,14 +117,14 @@ def by_content(photos: Path) -> dict[str, tuple[str, str]]:
 
 def test_two_writers_do_not_meet_and_ctrl_c_stops_one_which_loses_nothing(tmp_path: Path) -> None:
     photos, out, count_file = write_scenes(tmp_path / "photos", 40, SIZE), tmp_path / "run", tmp_path / "count"
-    child = launch(photos, out, count_file, sleep="0.05", workers=2)
+    child = launch(photos, out, count_file, sleep="0.5", workers=2)
     while not len(committed(out)):
         assert child.poll() is None, child.communicate()
         time.sleep(0.05)
     with pytest.raises(RuntimeError, match="another process is writing"):
         instar.run("tests.toys:counting", "gamma(0.5)", photos, out=out, workers=0)
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=30)
+    child.communicate(timeout=ENOUGH)
     predicted = Counter(count_file.read_text().splitlines())
     rows = committed(out)
     assert 0 < len(rows) < 40 * 9
@@ -163,7 +162,10 @@ def moody(tmp_path: Path, **more: Any) -> instar.Run:
     )
 
 
-def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows_until_they_are_retried(tmp_path: Path) -> None:
+def test_a_system_that_raises_hangs_dies_or_lies_costs_its_own_rows_until_they_are_retried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_hangs_take_time(tmp_path / "hanging", monkeypatch, "instar.engine.crew", "instar.engine.process")
     one = moody(tmp_path)
     rows = one.predictions()
     assert rows.select(KEY).is_unique().all()

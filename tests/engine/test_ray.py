@@ -22,6 +22,7 @@ from instar.engine import SystemFailed
 from instar.engine.ray_site import ENVIRONMENT, ROOM_SECONDS, RaySite, own_path
 from instar.store import KEY, Store
 from instar.systems import MissingExtra
+from tests.clocks import ENOUGH
 from tests.engine.test_shards import same
 from tests.missing import module
 from tests.toys import write_scenes
@@ -84,8 +85,8 @@ def test_the_results_are_those_of_this_machine_and_either_goes_on_with_the_other
 def test_whoever_raises_hangs_dies_or_lies_has_the_rows_of_this_machine(cluster: Any, tmp_path: Path) -> None:
     photos = write_scenes(tmp_path / "photos", 1)
     what = ("tests.toys:moody", "gamma(0.05)+gamma(0.5)+gamma(2.5)+gamma(5)", photos)
-    ran(*what, tmp_path / "here", workers=1, timeout=2.5)
-    nodes = ran(*what, tmp_path / "nodes", timeout=2.5, **on(cluster))
+    ran(*what, tmp_path / "here", workers=1, timeout=20)
+    nodes = ran(*what, tmp_path / "nodes", timeout=20, **on(cluster))
     same(tmp_path / "here", tmp_path / "nodes")
     status = dict(nodes.predictions().select("follow_up", "status").iter_rows())
     assert sorted(status.values()) == ["crashed", "error", "ok", "ok", "timeout"]
@@ -164,7 +165,7 @@ def workers_on_nodes() -> list[int]:
     return pids
 
 
-def awaited(what: Any, seconds: float = 60.0) -> bool:
+def awaited(what: Any, seconds: float = ENOUGH) -> bool:
     deadline = time.monotonic() + seconds
     while not what() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -192,7 +193,7 @@ def test_a_driver_that_is_killed_leaves_nobody_behind_and_its_run_goes_on(cluste
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
     )  # fmt: skip
-    assert awaited(lambda: Store(tmp_path / "nodes").state("predictions"), 120), driver.poll()
+    assert awaited(lambda: Store(tmp_path / "nodes").state("predictions")), driver.poll()
     assert workers_on_nodes()
     driver.kill()
     words, errors = driver.communicate()

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 from urllib.error import HTTPError
@@ -80,9 +81,14 @@ def in_memory(*given: Scene) -> Dataset:
     )
 
 
+_WALKED = count()
+
+
 def walks(scene: Scene, seed: int) -> Forecast:
-    """A system that other processes can import; how long it takes is said by $WALK_SLEEP."""
+    """A system that other processes can import; $WALK_SLEEP is how long it takes, and after $WALK_MOST it hangs."""
     time.sleep(float(os.environ.get("WALK_SLEEP", "0")))
+    if next(_WALKED) >= int(os.environ.get("WALK_MOST", "1000000")):
+        time.sleep(3600)
     return Walker()(scene, seed)
 
 
@@ -200,7 +206,12 @@ run("tests.engine.test_scenes:walks", on_files(Path(sys.argv[1]), 12), Path(sys.
 
 
 def launch(data: Path, out: Path, sleep: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "WALK_SLEEP": sleep, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    environment = {
+        **os.environ,
+        "WALK_SLEEP": sleep,
+        "WALK_MOST": "40",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+    }
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(data), str(out)],
         env=environment,

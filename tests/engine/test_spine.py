@@ -80,7 +80,7 @@ def test_large_inputs_in_memory_do_not_lock_coordinator_and_workers(tmp_path: Pa
         out=tmp_path / "run",
         workers=2,
         zones="tests.engine.zones:painted",
-        timeout=20,
+        timeout=600,
     )
     assert one.predictions()["status"].to_list() == ["ok"] * 24
 
@@ -90,7 +90,7 @@ def test_a_case_that_cannot_be_sent_is_an_error_and_no_silence(tmp_path: Path) -
         "memory", str(tmp_path), lambda: iter([instar.Case("a", input=scene(0), attributes={"f": lambda: None})])
     )
     with pytest.raises((AttributeError, TypeError, pickle.PicklingError), match="<lambda>"):
-        instar.run("tests.toys:steady", suite("mirror(h)"), data, out=tmp_path / "run", workers=1, timeout=5)
+        instar.run("tests.toys:steady", suite("mirror(h)"), data, out=tmp_path / "run", workers=1, timeout=600)
 
 
 def test_a_segmenter_that_kills_its_process_costs_its_own_pairs(photos: Path, tmp_path: Path) -> None:

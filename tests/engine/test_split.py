@@ -19,6 +19,7 @@ from instar.outputs.poses import Poses
 from instar.scene import Scene
 from instar.store import KEY
 from instar.systems.system import gpu_in_use, page_locked
+from tests.clocks import only_hangs_take_time
 from tests.missing import module, unsuited
 from tests.toys import scene, steady, write_scenes
 
@@ -111,10 +112,11 @@ def test_images_of_one_size_are_one_array(images: str, tmp_path: Path, monkeypat
     assert stored(split).equals(stored(single))
 
 
-def test_whoever_raises_hangs_dies_or_lies_costs_its_own_rows(tmp_path: Path) -> None:
+def test_whoever_raises_hangs_dies_or_lies_costs_its_own_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A predictor has inputs of several cases in hand when it dies; only the one that it dies of is lost."""
     photos = write_scenes(tmp_path / "photos", 2)
     rules = "gamma(0.05)+gamma(0.5)+gamma(2.5)+gamma(5)"
+    only_hangs_take_time(tmp_path / "hanging", monkeypatch, "instar.engine.crew", "instar.engine.process")
     one = ran("tests.toys:moody", rules, photos, tmp_path / "run", workers=1, predictors=1, timeout=2.5)
     rows = one.predictions()
     assert rows.select(KEY).is_unique().all()

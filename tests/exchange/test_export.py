@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from instar.scene import Scene
 from instar.store import Busy, Store
 from instar.suites import suite
 from instar.transforms import draw_seed, transformation
+from tests.clocks import wait_for
 from tests.engine.test_scenes import on_files
 from tests.toys import scene, write_scenes
 
@@ -261,14 +261,14 @@ def test_ctrl_c_leaves_whole_cases_and_the_same_call_goes_on(photos: Path, tmp_p
 
 def test_a_kill_at_any_moment_leaves_whole_files(tmp_path: Path) -> None:
     photos, out = write_scenes(tmp_path / "photos", 40, (320, 240)), tmp_path / "out"
-    code = (
-        "import sys; from instar.exchange.export import export_inputs; from instar.datasets import dataset; "
+    code = (  # it ends at none, so that a kill comes in time on any machine
+        "import sys, time; from instar.exchange.export import export_inputs; from instar.datasets import dataset; "
         "from instar.suites import suite; "
-        f"export_inputs(dataset({str(photos)!r}), suite({RULES!r}), {str(out)!r}, kind='poses')"
+        f"export_inputs(dataset({str(photos)!r}), suite({RULES!r}), {str(out)!r}, kind='poses', "
+        "on_progress=lambda progress: time.sleep(3600 * (progress.done > 20 * 6)))"
     )
     child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-    while len(list(out.glob("inputs/*/case.json"))) < 5 and child.poll() is None:
-        time.sleep(0.005)
+    wait_for(lambda: len(list(out.glob("inputs/*/case.json"))) >= 5 or child.poll() is not None)
     child.send_signal(signal.SIGKILL)
     child.wait()
     assert 5 <= len(list(out.glob("inputs/*/case.json"))) < 40

@@ -884,7 +884,6 @@ def test_a_real_detector_is_quiet() -> None:
     module("onnx")
     report = numerics(shared("data/models/yolox_nano.onnx"), (0, 255))
     assert (report.defects, report.unknown, report.nodes) == ((), (), 369)
-    assert report.seconds < 30
 
 
 def test_all_that_a_real_detector_computes_lies_in_its_interval() -> None:

@@ -29,7 +29,7 @@ def python(site: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"},
-        timeout=180,
+        timeout=600,
     )
 
 

@@ -193,10 +193,10 @@ def program(package: str, name: str) -> Path:
             command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder)]
             try:
                 done = subprocess.run(
-                    [*command, f"{package}@{_VERSIONS[package]}"], capture_output=True, text=True, timeout=300
+                    [*command, f"{package}@{_VERSIONS[package]}"], capture_output=True, text=True, timeout=600
                 )
             except subprocess.TimeoutExpired:
-                absent(need, "npm took more than five minutes")
+                absent(need, "npm took more than ten minutes")
             if done.returncode or not file.exists():
                 absent(need, done.stderr[-500:])
     return file
@@ -214,7 +214,7 @@ def started(command: list[str], port: int, folder: Path) -> Iterator[None]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         try:
-            end = time.monotonic() + 60
+            end = time.monotonic() + 600
             while True:
                 try:
                     socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -235,7 +235,7 @@ def make_container(port: int, name: str) -> None:
     dated = f"x-ms-date:{date}\nx-ms-version:2021-10-04"
     signed = "PUT" + "\n" * 12 + f"{dated}\n/{account}/{account}/{name}\nrestype:container"
     digest = hmac.new(base64.b64decode(AZURITE_KEY), signed.encode(), hashlib.sha256).digest()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     headers = dict(line.split(":", 1) for line in dated.splitlines())
     headers |= {"Authorization": f"SharedKey {account}:{base64.b64encode(digest).decode()}", "Content-Length": "0"}
     connection.request("PUT", f"/{account}/{name}?restype=container", headers=headers)

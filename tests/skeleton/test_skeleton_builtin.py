@@ -174,22 +174,14 @@ def test_faces_map_onto_holistic() -> None:
     assert theirs.tolist() == list(range(75, 75 + 468))
 
 
-def test_holistic_loads_fast_and_without_the_heavy_libraries() -> None:
+def test_holistic_loads_without_the_heavy_libraries() -> None:
     code = (
-        "import sys, time, numpy; from instar.skeleton import skeleton\n"
-        "start = time.perf_counter(); skeleton('mediapipe-holistic')\n"
-        "took = time.perf_counter() - start\n"
-        "heavy = {'cv2', 'scipy', 'mediapipe', 'polars', 'pydantic', 'torch'} & set(sys.modules)\n"
-        "print(took, *heavy)"
+        "import sys, numpy; from instar.skeleton import skeleton\n"
+        "skeleton('mediapipe-holistic')\n"
+        "print(*{'cv2', 'scipy', 'mediapipe', 'polars', 'pydantic', 'torch'} & set(sys.modules))"
     )
-    tries = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-        for _ in range(3)
-    ]
-    took, *heavy = min(tries, key=lambda words: float(words[0]))
+    heavy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert heavy == []
-    # 15 to 25 ms; the rest is for a busy machine.
-    assert float(took) < 0.1
 
 
 def test_the_documented_examples_are_the_files() -> None:

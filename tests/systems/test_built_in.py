@@ -425,7 +425,7 @@ def _in_worker(spelling: str) -> tuple[str, list[float]]:
 def test_in_a_worker_process(name: str) -> None:
     here = need(name)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        fingerprint, points = pool.submit(_in_worker, SPELLINGS[name]).result(timeout=120)
+        fingerprint, points = pool.submit(_in_worker, SPELLINGS[name]).result(timeout=600)
     assert fingerprint == here.fingerprint
     [answer] = here.answer([astronaut()], [0])
     assert np.array_equal(points, content(answer).astype(float).ravel()[:500], equal_nan=True)

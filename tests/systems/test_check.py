@@ -593,19 +593,16 @@ def test_errors_on_changed_images_are_counted_with_their_place() -> None:
 def test_what_never_answers_in_time_ends_the_questions() -> None:
     def answer(pixels: Pixels) -> Poses:
         if pixels[0, 0, 0] == 128:
-            time.sleep(60)
+            time.sleep(600)
         return poses(see(pixels))
 
-    begin = time.monotonic()
-    findings, answers = check_system(single(answer), PHOTOS, timeout=0.5)
-    assert time.monotonic() - begin < 30 and len(answers) == len(PHOTOS)
+    findings, answers = check_system(single(answer), PHOTOS, timeout=5)
+    assert len(answers) == len(PHOTOS)
     words = findings[0].message
     assert findings[0].state == "problem" and "1 of " in words
-    assert re.search(
-        r"first tall after colour_fill.*: TimeoutError: no answer within 0.5 s \(test_check.py:\d+\)", words
-    )
+    assert re.search(r"first tall after colour_fill.*: TimeoutError: no answer within 5 s \(test_check.py:\d+\)", words)
     assert {one.state for one in findings[3:]} == {"skipped"} and len(findings) == len(checked(PERFECT))
-    first, *rest = check_system(single(lambda pixels: time.sleep(60)), PHOTOS, timeout=0.1)[0]
+    first, *rest = check_system(single(lambda pixels: time.sleep(600)), PHOTOS, timeout=0.1)[0]
     assert first.state == "problem" and first.message.startswith("1 of 1 questions failed, first tall: TimeoutError")
     assert {one.state for one in rest} == {"skipped"}
 
@@ -615,14 +612,16 @@ def test_what_is_interrupted_names_the_question() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="question 1, tall, is not answered"):
-        check_system(single(answer), PHOTOS, timeout=60)
+        check_system(single(answer), PHOTOS, timeout=600)
 
 
 def test_waiting_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("instar.systems.check.patience.PATIENCE", 0.1)
+    told = ""
     with watched("a.jpg is not answered", None):
-        time.sleep(0.4)
-    assert capsys.readouterr().err == "instar: a.jpg is not answered after 0.1 s; Ctrl-C stops\n"
+        while not told.endswith("\n"):
+            told += capsys.readouterr().err
+    assert told == "instar: a.jpg is not answered after 0.1 s; Ctrl-C stops\n"
 
 
 def test_an_answer_of_the_wrong_kind() -> None:

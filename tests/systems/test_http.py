@@ -32,6 +32,7 @@ from instar.relations import rule
 from instar.suites import Suite
 from instar.systems import System, system
 from instar.systems.http import TimedOut
+from tests.clocks import ENOUGH
 from tests.missing import absent
 
 KEY = "sk-7f3a/9c+ok"
@@ -138,7 +139,13 @@ JSON = 'json = \'{"image": "{image_base64}"}\''
 
 
 def template(
-    server: Server, folder: Path, more: str = JSON, *, timeout: float = 5, text: str = PLAIN, name: str = "service.toml"
+    server: Server,
+    folder: Path,
+    more: str = JSON,
+    *,
+    timeout: float = ENOUGH,
+    text: str = PLAIN,
+    name: str = "service.toml",
 ) -> str:
     (folder / name).write_text(text.format(url=server.url, more=more, timeout=timeout), "utf-8")
     return f'http("{folder / name}")'
@@ -431,7 +438,7 @@ def test_captions_in_any_script(server: Server, loaded: Callable[..., System]) -
 
 
 def hangs(server: Server) -> Step:
-    return lambda to: server.over.wait(20) and None  # type: ignore[return-value]
+    return lambda to: server.over.wait(ENOUGH) and None  # type: ignore[return-value]
 
 
 def drips(server: Server, head: bool) -> Step:
@@ -440,9 +447,7 @@ def drips(server: Server, head: bool) -> Step:
     def step(to: Handler) -> None:
         if not head:
             to.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        for _ in range(2000):
-            if server.over.wait(0.01):
-                return
+        while not server.over.wait(0.01):
             to.wfile.write(b"H" if head else b" ")
 
     return step
@@ -456,26 +461,24 @@ def test_too_slow_is_a_timeout(server: Server, loaded: Callable[..., System], wa
     with pytest.raises(TimedOut, match=r"no answer after 2 tries in .* s; it did not answer within 0.4 s") as raised:
         service.answer([PICTURE], [0])
     assert raised.value.status == "timeout"
-    assert 0.8 <= time.monotonic() - begun < 10
-    assert len(server.seen) == 2
+    assert time.monotonic() - begun >= 0.8
 
 
 def test_a_service_that_was_slow_once(server: Server, loaded: Callable[..., System]) -> None:
     server.steps = [hangs(server), DOG]
-    assert only(loaded(timeout=0.2)).text == "a dog"
+    assert only(loaded(timeout=5)).text == "a dog"
 
 
 def test_retry_after_is_honoured(server: Server, loaded: Callable[..., System]) -> None:
     server.steps = [says(b"", 429, Retry_After="0.3"), DOG]
     assert only(loaded()).text == "a dog"
-    assert 0.3 <= server.seen[1][2] - server.seen[0][2] < 10
+    assert server.seen[1][2] - server.seen[0][2] >= 0.3
     server.seen.clear()
     server.steps = [says(b"", 429, Retry_After="100"), DOG]
-    begun = time.monotonic()
     assert "no answer after 1 try in " in (said := failure(loaded("patience = 10")))
     assert said.endswith("answered 429 Too Many Requests: '', and asks to wait 100 s")
-    assert time.monotonic() - begun < 10  # nobody waits for what will not be waited out
-    later = email.utils.formatdate(time.time() + 100, usegmt=True)
+    assert len(server.seen) == 1, "nobody waits for what will not be waited out"
+    later = email.utils.formatdate(time.time() + 10_000, usegmt=True)
     server.steps = [says(b"", 503, Retry_After=later)]
     assert "asks to wait 9" in failure(loaded("patience = 10"))
 
@@ -486,7 +489,7 @@ def test_patience_ends_the_tries(server: Server, loaded: Callable[..., System]) 
     begun = time.monotonic()
     with pytest.raises(TimedOut):
         found.answer([PICTURE], [0])
-    assert 0.3 <= time.monotonic() - begun < 10
+    assert time.monotonic() - begun >= 0.3
 
 
 @pytest.mark.parametrize("rate", ["per_second = 20", "per_minute = 1200", "per_second = 100\nper_minute = 1200"])
@@ -498,7 +501,7 @@ def test_rate_is_kept_over_threads_and_retries(server: Server, loaded: Callable[
         captions = list(threads.map(lambda _: only(found).text, range(8)))
     assert captions == ["a dog"] * 8
     assert len(server.seen) == 9
-    assert 8 * 0.05 <= max(at for _, _, at in server.seen) - begun < 5
+    assert max(at for _, _, at in server.seen) - begun >= 8 * 0.05
 
 
 # --- secrets ---------------------------------------------------------------------------------------
@@ -663,12 +666,12 @@ def test_certificates_are_verified(server: Server, tmp_path: Path) -> None:
         ('version = "1"', "", "needs version: text"),
         ("deterministic = true", "", "needs deterministic: true or false"),
         ('version = "1"', "version = 1", "version=1 is not allowed; it takes text"),
-        ("timeout = 5", "timeout = 0", "timeout=0 is not allowed; it takes a number above 0"),
-        ("timeout = 5", "timeout = 5\nretries = 1.5", "retries=1.5 is not allowed"),
-        ("timeout = 5", 'timeout = 5\nkind = "captoin"', "did you mean 'caption'"),
+        ("timeout = 600.0", "timeout = 0", "timeout=0 is not allowed; it takes a number above 0"),
+        ("timeout = 600.0", "timeout = 600.0\nretries = 1.5", "retries=1.5 is not allowed"),
+        ("timeout = 600.0", 'timeout = 5\nkind = "captoin"', "did you mean 'caption'"),
         ("score =", "scoer =", r"\[answer\] has no parameter 'scoer'; did you mean 'score'"),
         ('caption = "result.caption"', "", r"\[answer\] needs caption: text"),
-        ("timeout = 5", "timeout = 5\nanswer = 7", r"not valid TOML|answer is a table"),
+        ("timeout = 600.0", "timeout = 600.0\nanswer = 7", r"not valid TOML|answer is a table"),
         ('"Bearer ${CAPTION_KEY}"', "7", r"\[headers\] Authorization is text, got 7"),
         (
             '"Bearer ${CAPTION_KEY}"',
@@ -739,7 +742,8 @@ def test_fingerprint_is_what_decides(server: Server, tmp_path: Path) -> None:
         (tmp_path / name).write_text((tmp_path / name).read_text().replace(old, new, 1))
         return system(spelling).fingerprint
 
-    assert printed() == printed(name="copy.toml") == printed("timeout = 5", "timeout = 9\nper_second = 3\nretries = 1")
+    slower = printed("timeout = 600.0", "timeout = 9\nper_second = 3\nretries = 1")
+    assert printed() == printed(name="copy.toml") == slower
     changes = (
         ("", ""),
         ('version = "1"', 'version = "2"'),
@@ -775,7 +779,7 @@ def test_a_run_with_two_workers(server: Server, tmp_path: Path) -> None:
         if width == 21:
             echo(to)
         elif width == 22:
-            server.over.wait(20)
+            server.over.wait(ENOUGH)
         else:
             says({"objects": [{"box": [2, 2, 9, 9], "name": "dog"}]})(to)
 
@@ -783,7 +787,7 @@ def test_a_run_with_two_workers(server: Server, tmp_path: Path) -> None:
     text = PLAIN.split("[answer]")[0] + '[answer]\nboxes = "objects.*.box"\nlabels = "objects.*.name"\n'
     more = 'kind = "detections"\nretries = 0\njson = \'{"image": "{image_base64}", "width": "{width}"}\''
     done = instar.run(
-        template(server, tmp_path, more, text=text, timeout=0.5),
+        template(server, tmp_path, more, text=text, timeout=10),
         Suite("one", (rule("mirror(h)"),)),
         photos,
         out=tmp_path / "run",

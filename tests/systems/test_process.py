@@ -40,13 +40,12 @@ from instar.systems import AnotherVersion, System
 from instar.systems.child import Crashed, TimedOut
 from instar.systems.process import FAMILIES
 from instar.transforms import NotApplicable
+from tests.clocks import ENOUGH, hanging_clock, wait_for
 from tests.missing import absent
 from tests.toys import rectangles, scene, steady, write_scenes
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "process"
 SOURCE = Path(instar.__file__).parents[1]
-SLOW = 20.0
-"""Seconds that are enough for a small program on a busy machine."""
 
 PICTURE = scene(0)
 GREY = Image(np.full((40, 60, 3), 127, np.uint8))
@@ -56,7 +55,7 @@ POSE = {"skeleton": "coco-17", "points": [[[3, 4]] * 17]}
 
 def spelled(command: str, **more: Any) -> str:
     (family,) = FAMILIES
-    values = {"command": command, "version": "", "timeout": SLOW, "start_timeout": SLOW, **more}
+    values = {"command": command, "version": "", "timeout": ENOUGH, "start_timeout": ENOUGH, **more}
     return spell(family.name, values, family.parameters)
 
 
@@ -109,6 +108,17 @@ for line in sys.stdin:
         "utf-8",
     )
     return path
+
+
+@pytest.fixture
+def hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Code with which a program hangs; only then the time passes that it may take."""
+    monkeypatch.setattr("instar.systems.child.time", hanging_clock(tmp_path / "hanging"))
+    return hanging(tmp_path / "hanging")
+
+
+def hanging(file: Path) -> str:
+    return f"import fcntl; held = open({str(file)!r}, 'a'); fcntl.flock(held, fcntl.LOCK_EX); time.sleep(3600)"
 
 
 def ask(system: System, given: Input = GREY, seed: int = 0) -> Any:
@@ -498,11 +508,11 @@ def test_a_line_without_an_end(program_of: Any, monkeypatch: pytest.MonkeyPatch)
         ("os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL"),
         ("raise ZeroDivisionError('by zero')", "exit status 1 .*ZeroDivisionError: by zero"),
-        ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)", "was killed by SIGKILL"),
+        ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(600)", "was killed by SIGKILL"),
     ],
 )
 def test_a_program_that_dies_on_the_third_input(deed: str, says: str, program_of: Any) -> None:
-    system = program_of(f"if n == 3: {deed}\nanswer()", timeout=60)
+    system = program_of(f"if n == 3: {deed}\nanswer()", timeout=600)
     for number in range(1, 6):
         if number == 3:
             with pytest.raises(Crashed, match=says) as caught:
@@ -515,7 +525,7 @@ def test_a_program_that_dies_on_the_third_input(deed: str, says: str, program_of
 def test_a_death_is_noticed_though_something_it_started_lives_on(program_of: Any) -> None:
     """What a program leaves behind may hold its stdout open; it is killed, too."""
     first = "import subprocess; left = subprocess.Popen(['sleep', '600']); print(left.pid, file=sys.stderr, flush=True)"
-    system = program_of("os._exit(1)", first=first, timeout=60)
+    system = program_of("os._exit(1)", first=first, timeout=600)
     with pytest.raises(Crashed, match="exit status 1 instead of its answer") as caught:
         ask(system)
     assert gone(int(str(caught.value).rpartition(" ")[2]))
@@ -608,11 +618,12 @@ def test_another_version_of_a_segmenter_is_no_failure_of_one_input(program_of: A
         provided("zones", who, instar.Case("a", input=GREY), GREY)
 
 
-def test_an_answer_that_comes_before_its_question_is_none(program_of: Any) -> None:
+def test_an_answer_that_comes_before_its_question_is_none(program_of: Any, tmp_path: Path) -> None:
     """A program that answers twice and counts for itself would answer each input with what it said of the last."""
-    system = program_of("answer()\nif n == 1: say({'id': 2, 'output': {**POSE, 'points': []}})")
+    second = f"say({{'id': 2, 'output': {{**POSE, 'points': []}}}}); open({str(tmp_path / 'said')!r}, 'w')"
+    system = program_of(f"answer()\nif n == 1: {second}")
     assert len(ask(system)) == 1
-    time.sleep(0.1)
+    wait_for((tmp_path / "said").exists)
     with pytest.raises(ValueError, match=r"wrote .* to stdout before it was asked"):
         ask(system)
     assert len(ask(system)) == 1
@@ -621,16 +632,12 @@ def test_an_answer_that_comes_before_its_question_is_none(program_of: Any) -> No
 # --- programs that hang -------------------------------------------------------------------------------
 
 
-def test_a_program_that_hangs_on_one_input(program_of: Any) -> None:
-    system = program_of(
-        "print('thinking', file=sys.stderr, flush=True)\nif n == 2: time.sleep(600)\nanswer()", timeout=2
-    )
+def test_a_program_that_hangs_on_one_input(program_of: Any, hangs: str) -> None:
+    system = program_of(f"print('thinking', file=sys.stderr, flush=True)\nif n == 2: {hangs}\nanswer()", timeout=2)
     assert len(ask(system)) == 1
-    begun = time.monotonic()
     with pytest.raises(TimedOut, match=r"killed after 2 s without its answer: .*thinking") as caught:
         ask(system)
     assert caught.value.status == "timeout"
-    assert 2 <= time.monotonic() - begun < 8
     assert len(ask(system)) == 1
 
 
@@ -641,10 +648,10 @@ def test_a_program_that_does_not_read(program_of: Any) -> None:
         ask(program_of("", first=first, timeout=1), Image(np.zeros((1000, 1000, 3), np.uint8)))
 
 
-def test_what_it_started_is_killed_with_it(tmp_path: Path, start: Any) -> None:
+def test_what_it_started_is_killed_with_it(tmp_path: Path, start: Any, hangs: str) -> None:
     """A wrapper: the one that hangs is not the one that was started."""
     pid = tmp_path / "pid"
-    inner = written(tmp_path, f"open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)")
+    inner = written(tmp_path, f"open({str(pid)!r}, 'w').write(str(os.getpid())); {hangs}")
     system = start("/bin/sh", "-c", f"{shlex.join([sys.executable, str(inner)])}; true", timeout=2)
     with pytest.raises(TimedOut):
         ask(system)
@@ -656,19 +663,24 @@ def test_slow_answers_are_waited_for(program_of: Any) -> None:
     assert len(ask(system)) == len(ask(system)) == 1
 
 
-def test_an_interrupted_answer_is_not_that_to_the_next_input(program_of: Any) -> None:
-    system = program_of("time.sleep(1 if n == 1 else 0); answer({**POSE, 'points': [[[n, n]] * 17]})")
+def test_an_interrupted_answer_is_not_that_to_the_next_input(program_of: Any, tmp_path: Path) -> None:
+    late = f"""
+        if n == 1:
+            os.kill({os.getpid()}, signal.SIGALRM)
+            while not os.path.exists({str(tmp_path / "interrupted")!r}): time.sleep(0.01)
+        answer({{**POSE, 'points': [[[n, n]] * 17]}})
+    """
+    system = program_of(late)
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     old = signal.signal(signal.SIGALRM, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(KeyboardInterrupt):
             ask(system)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        (tmp_path / "interrupted").touch()
         signal.signal(signal.SIGALRM, old)
     assert ask(system).points[0, 0].tolist() == [2, 2]
 
@@ -687,7 +699,7 @@ def test_megabytes_on_stderr(program_of: Any) -> None:
 def test_an_answer_of_fifty_megabytes_arrives_and_is_too_much(program_of: Any) -> None:
     body = "answer({'boxes': [[0.123456789, 1, 2, 3]], 'labels': ['a' * (50 << 20)]})"
     with pytest.raises(TooMuch, match="has 52,428,800 characters in a name"):
-        ask(program_of(body, "detections", timeout=60))
+        ask(program_of(body, "detections", timeout=600))
 
 
 def test_a_large_request_meets_a_large_answer(tmp_path: Path, start: Any) -> None:
@@ -764,9 +776,9 @@ def test_bad_starts_are_told_at_once(first: str, error: type[Exception], says: s
     assert str(caught.value).startswith("process(")
 
 
-def test_a_program_that_never_greets(program_of: Any) -> None:
+def test_a_program_that_never_greets(program_of: Any, hangs: str) -> None:
     with pytest.raises(TimedOut, match="killed after 1 s without its greeting: still loading"):
-        program_of("", first="print('still loading', file=sys.stderr, flush=True); time.sleep(600)", start_timeout=1)
+        program_of("", first=f"print('still loading', file=sys.stderr, flush=True); {hangs}", start_timeout=1)
 
 
 def test_what_a_greeting_leaves_out(program_of: Any) -> None:
@@ -808,16 +820,19 @@ def test_a_run_in_this_process(start: Any, tmp_path: Path) -> None:
 
 
 def test_a_run_with_workers_records_deaths_and_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = """
+    file = tmp_path / "hanging"
+    body = f"""
         level = sum(png.read(request["input"]["png"])[2]) / request["input"]["width"] / request["input"]["height"] / 3
         if level < 60: os.kill(os.getpid(), signal.SIGSEGV)
-        if level > 160: time.sleep(600)
+        if level > 160: {hanging(file)}
         answer()
     """
     path = written(tmp_path, body, first=f"sys.path.insert(0, {str(EXAMPLES)!r}); import png")
     spelling = spelled(shlex.join([sys.executable, str(path)]), timeout=3)
     (tmp_path / "held_program.py").write_text(
-        f"from tests.systems.test_process import built\nSYSTEM = built({spelling!r})\n"
+        f"import instar.systems.child\nfrom tests.clocks import hanging_clock\n"
+        f"from tests.systems.test_process import built\n"
+        f"instar.systems.child.time = hanging_clock({str(file)!r})\nSYSTEM = built({spelling!r})\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     photos = write_scenes(tmp_path / "photos", 2)
@@ -831,13 +846,21 @@ def test_a_run_with_workers_records_deaths_and_hangs(tmp_path: Path, monkeypatch
     assert "killed by SIGSEGV" in rows["000.png", "gamma(4)"]["message"]
 
 
-def test_a_program_may_say_goodbye_when_a_run_with_workers_is_done(tmp_path: Path) -> None:
+def test_a_program_may_say_goodbye_when_a_run_with_workers_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mark = tmp_path / "mark"
     path = written(tmp_path, "answer()")
     path.write_text(path.read_text() + f"time.sleep(0.3)\nopen({str(mark)!r}, 'w').write('goodbye')\n")
     photos = write_scenes(tmp_path / "photos", 1)
     spelling = spelled(shlex.join([sys.executable, str(path)]))
-    instar.run(spelling, "mirror(h)", photos, out=tmp_path / "run", workers=1)
+    (tmp_path / "patient.py").write_text(
+        f"import instar.systems.child\nfrom tests.systems.test_process import built\n"
+        f"instar.systems.child._GRACE = {ENOUGH}\nSYSTEM = built({spelling!r})\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("instar.engine.crew.END_SECONDS", ENOUGH)
+    instar.run("patient:SYSTEM", "mirror(h)", photos, out=tmp_path / "run", workers=1)
     assert mark.read_text() == "goodbye"
 
 
@@ -863,7 +886,7 @@ def test_the_fingerprint_changes_with_what_is_known_of_the_program(tmp_path: Pat
 # --- the end ------------------------------------------------------------------------------------------
 
 
-def gone(pid: int, within: float = 2.0) -> bool:
+def gone(pid: int, within: float = ENOUGH) -> bool:
     """No such process any more, or only what is left of a dead one until its parent looks."""
     until = time.monotonic() + within
     while True:
@@ -877,7 +900,9 @@ def gone(pid: int, within: float = 2.0) -> bool:
 
 OWNER = """
 import sys, time
-from tests.systems.test_process import GREY, built
+import instar.systems.child
+from tests.systems.test_process import ENOUGH, GREY, built
+instar.systems.child._GRACE = ENOUGH  # a program may take its time to say goodbye
 system = built(sys.argv[1])
 try: system.predict([GREY], [0])
 except RuntimeError as error: print(str(error).rpartition(" ")[2], flush=True)
@@ -919,7 +944,7 @@ def test_the_program_ends_when_its_owner_does(tmp_path: Path) -> None:
     path = written(tmp_path, "say({'id': n, 'error': f'I am {os.getpid()}'})")
     path.write_text(path.read_text() + f"open({str(mark)!r}, 'w').write('goodbye')\n")
     process, program = owner(tmp_path, [sys.executable, str(path)], "leave")
-    assert process.wait(SLOW) == 0
+    assert process.wait(ENOUGH) == 0
     assert gone(program)
     assert mark.read_text() == "goodbye"
 

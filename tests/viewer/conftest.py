@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from instar.engine import judge
 from instar.store import Store
 from instar.viewer import application
 from tests.browser.conftest import RULES, wobbly
+from tests.clocks import wait_for
 from tests.engine.test_scenes import RULES as SCENE_RULES
 from tests.engine.test_scenes import on_files, walks
 from tests.toys import scene, steady
@@ -72,12 +72,8 @@ def client(base: Path) -> Iterator[Any]:
 
 def settled(client: Any, address: str) -> Any:
     """A page; on a busy machine the first ones say that the run is being read."""
-    for _ in range(100):
-        answer = client.get(address)
-        if "data-waiting" not in answer.text:
-            break
-        time.sleep(0.05)
-    return answer
+    wait_for(lambda: "data-waiting" not in client.get(address).text)
+    return client.get(address)
 
 
 def total(answer: Any) -> int:

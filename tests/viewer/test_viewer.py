@@ -769,7 +769,7 @@ assert "data-later" in client.get("/").text
 assert "vl_convert" not in sys.modules
 while "data-later" in client.get("/").text: pass
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 
@@ -793,10 +793,10 @@ def test_the_command_serves_loopback_and_ends_with_one_line(base: Path) -> None:
         assert begun.stdout is not None
         found = re.match(r"http://127\.0\.0\.1:\d+/", begun.stdout.readline())
         assert found
-        with urllib.request.urlopen(found[0] + "pulse", timeout=20) as answer:
+        with urllib.request.urlopen(found[0] + "pulse", timeout=600) as answer:
             assert "version" in json.loads(answer.read())
         begun.send_signal(signal.SIGINT)
-        said, wrong = begun.communicate(timeout=20)
+        said, wrong = begun.communicate(timeout=600)
     finally:
         begun.kill()
     assert (begun.returncode, said, wrong) == (0, "viewer stopped\n", "")
@@ -835,7 +835,7 @@ def test_rates_are_shown_before_the_findings_are_there(base: Path, monkeypatch: 
     """Findings ask about single landmarks, which takes seconds of a million pairs; rates are known long before."""
     done = threading.Event()
     monkeypatch.setattr(
-        "instar.viewer.index.findings", lambda *args, **options: [Finding("test.well", "All well.")] * done.wait(60)
+        "instar.viewer.index.findings", lambda *args, **options: [Finding("test.well", "All well.")] * done.wait(600)
     )
     monkeypatch.setattr("instar.viewer.overview.PATIENCE", 0.01)
     made = application([base / "steady"], port=PORT)
