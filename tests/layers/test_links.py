@@ -32,6 +32,14 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{page.name} links to {link}, which has no such heading"
 
 
+def test_every_picture_has_a_source_and_a_licence() -> None:
+    folder = ROOT / "docs" / "images"
+    rows = re.findall(
+        r"^\| `([^`]+)` \|.* \| .+ \| .+ \| .+ \|$", (folder / "SOURCES.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(rows) == sorted(path.name for path in folder.iterdir() if path.name != "SOURCES.md")
+
+
 def test_every_page_is_linked() -> None:
     """From README, or from a page that README leads to."""
     links = set(re.findall(r"\]\(docs/([\w-]+\.md)", prose(ROOT / "README.md")))
