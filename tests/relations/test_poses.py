@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+import instar
 from instar import Poses
+from instar.engine import judge
+from instar.relations import relations
 from instar.relations.relation import NOTHING_FOUND
+from instar.report import show_run, write_report
 from instar.skeleton import Skeleton, skeleton
 from instar.suites import suite
 from tests.relations.evidence import judged
+from tests.toys import steady, write_scenes
 
 SIZE = (400, 300)
 COCO = skeleton("coco-17")
@@ -318,3 +325,33 @@ def test_covered_landmarks_may_be_left_out_by_whoever_finds_the_rest() -> None:
     assert verdicts(people(UPRIGHT), people(seen), regions=(0.0, 0.0, 5.0, 5.0))["0"]["kind"] == "partly lost"
     assert verdicts(people(UPRIGHT), people(), regions=legs)["0"]["kind"] == "lost"
     assert verdicts(people(UPRIGHT), people(moved(UPRIGHT, 40, 0)), regions=legs)["0"]["severity"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("bones", "options", "unit"),
+    [
+        ("coco-17", {"normaliser": "body"}, "body lengths"),
+        ("coco-17", {"normaliser": "part"}, "shoulder widths"),
+        ("mediapipe-holistic", {"normaliser": "part", "landmarks": ""}, "shoulder widths"),
+        ("mediapipe-holistic", {"normaliser": "part", "landmarks": "hands"}, "lengths of the part"),
+        ("mediapipe-holistic", {"normaliser": "part", "landmarks": "all"}, "lengths of the part"),
+        ("hand-21", {"normaliser": "part"}, "lengths of the part"),
+        ("hand-21", {"normaliser": "box"}, "diagonals of the box"),
+    ],
+)
+def test_severities_are_named_for_what_they_are_divided_by(bones: str, options: dict[str, str], unit: str) -> None:
+    """Runs in shoulder widths said body lengths, which are longer."""
+    header = {"skeleton": skeleton(bones).to_dict()}
+    assert relations()["poses"].unit_under(options, header) == unit
+
+
+def test_a_judging_in_shoulder_widths_says_so(tmp_path: Path) -> None:
+    run = instar.run(steady, "mirror(h)", write_scenes(tmp_path / "photos", 2), out=tmp_path / "run", workers=0)
+    published = judge(run.store, {"normaliser": "part"})
+    assert run.units()["poses"] == "body lengths"
+    assert run.units(published)["poses"] == "shoulder widths"
+    shown = StringIO()
+    show_run(Console(file=shown, width=300), instar.open_run(tmp_path / "run"), judging=published)
+    assert "shoulder widths" in shown.getvalue() and "body lengths" not in shown.getvalue()
+    (page,) = write_report([instar.open_run(tmp_path / "run")], tmp_path / "x.html", judging=published, images=0)
+    assert "shoulder widths" in page.read_text("utf-8") and "body lengths" not in page.read_text("utf-8")

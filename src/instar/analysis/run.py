@@ -224,7 +224,8 @@ class Run:
     def units(self, judging: str = DEFAULT) -> dict[str, str]:
         """What the severities of a judging are measured in, by relation."""
         options, relations = self.judging(judging), [one.relation.relation for one in self.bound_rules()]
-        return {relation.name: relation.unit_under(options.of(relation)) for relation in relations}
+        header = self.manifest.header
+        return {relation.name: relation.unit_under(options.of(relation), header) for relation in relations}
 
     def panels(self) -> list[str]:
         """What a report shows besides what it shows of every run, as the suites ask for it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +27,33 @@ NORMALISER = Parameter(
          "that is there (part, as published: shoulders), the diagonal of the box or of the image, or a pixel",
 )
 # fmt: on
-UNITS = {"box": "diagonals of the box", "image": "diagonals of the image", "pixels": "pixels"}
+UNITS = {
+    "part": "lengths of the part",
+    "box": "diagonals of the box",
+    "image": "diagonals of the image",
+    "pixels": "pixels",
+}
 """What severities are measured in where that is no length of a body, by normaliser."""
+
+
+def unit_under(options: Mapping[str, Any], header: Mapping[str, Any]) -> str | None:
+    """Return the unit of severities, such as shoulder widths; None for body lengths."""
+    normaliser = options.get("normaliser", "")
+    if normaliser == "part" and "skeleton" in header:
+        bones = Skeleton.from_dict(header["skeleton"])
+        names = {_width(part, bones) for part, _ in bones.select(options.get("landmarks") or bones.default)}
+        return names.pop() if len(names) == 1 else UNITS["part"]
+    return UNITS.get(normaliser)
+
+
+def _width(part: Part, bones: Skeleton) -> str:
+    """Name a part's first length if it leads from the left to the right of the same landmark."""
+    ends = [[bones.landmarks[i] for i in end] for end in part.lengths[0]] if part.lengths else []
+    match ends:
+        case [[one], [other]] if {one.partition("_")[0], other.partition("_")[0]} == {"left", "right"}:
+            name = one.partition("_")[2]
+            return f"{name} widths" if name == other.partition("_")[2] else UNITS["part"]
+    return UNITS["part"]
 
 
 def body_length(

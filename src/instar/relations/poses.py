@@ -12,7 +12,7 @@ import polars as pl
 
 from instar.outputs import Row
 from instar.outputs.poses import PoseBatch, Poses
-from instar.relations.lengths import NORMALISER, UNITS, body_length, diagonals
+from instar.relations.lengths import NORMALISER, body_length, diagonals, unit_under
 from instar.relations.matching import Crowd, chosen, landmarks_of
 from instar.relations.pairing import (
     DRAWS,
@@ -505,7 +505,7 @@ RELATIONS = (
             "partly invented": "landmarks of the follow-up are missing in the source",
             "exchanged": "left and right change places", "doubled": "one is found twice",
         },
-        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS), units=UNITS, words=handedness_words,
+        measures=MEASURES, parameters=(HANDEDNESS, *DRAWS), units=unit_under, words=handedness_words,
         details=("in one image alone: {missing} of {compared:landmark}", "{worst} strays furthest",
                  "a severity of 1 is {length:pixel} here"),
         options=(

@@ -123,8 +123,8 @@ class Relation:
     `of another class`."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """What the roles of its marks mean, in the order in which a legend has them."""
-    units: Mapping[str, str] = field(default_factory=dict)
-    """By the value of its option `normaliser`: the unit where that is another one."""
+    units: Callable[[Row, Row], str | None] | None = None
+    """Returns the unit under a judging's options for outputs with a header; None if it is `unit`."""
     words: Template = ""
     """What must hold, in a few words with places for its parameters; empty for an output kind's own equivariance."""
     title: str = ""
@@ -138,9 +138,9 @@ class Relation:
         """What people call it."""
         return self.title or self.name.replace("_", " ")
 
-    def unit_under(self, options: Row) -> str:
-        """What severities are measured in, under these options of a judging."""
-        return self.units.get(options.get("normaliser", ""), self.unit)
+    def unit_under(self, options: Row, header: Row) -> str:
+        """Return what severities are measured in, under these options of a judging."""
+        return (self.units and self.units(options, header)) or self.unit
 
 
 _COUNTS: Mapping[str, Template] = {

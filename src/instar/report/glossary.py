@@ -26,6 +26,7 @@ WORDS: Mapping[str, str] = {
     "unit": "what a severity is counted in; each relation has its own",
     "body length": "of a person the longest of the shoulders, the hips and the sides of the trunk, in the source; of a "
     "hand the longest way across its palm",
+    "shoulder width": "the distance between the shoulders of a person, in the source",
     "threshold": "the least severity that counts as a violation. It is chosen after the run, with the slider",
     "violated": "the severity is at least the threshold, and above 0",
     "kept": "not violated",

@@ -236,7 +236,13 @@ def load_pair(
         left,
         right,
         f"{judged.left}: {judged.words}",
-        _facts(verdict, name, relation, relation.unit_under(options), run.thresholds(threshold)[verdict["rule"]]),
+        _facts(
+            verdict,
+            name,
+            relation,
+            relation.unit_under(options, manifest.header),
+            run.thresholds(threshold)[verdict["rule"]],
+        ),
         tuple(f"{side}: {text}" for side, text in (("source", first.says()), ("follow-up", second.says())) if text),
     )
 
