@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -223,3 +224,29 @@ def test_slices(typed: Type, done: Path, tmp_path: Path) -> None:
     shown = typed("slices", tmp_path / "run", "--rule", "mirror(h)")
     assert shown.code == 0
     assert all(row["property"] in shown.stdout for row in values)
+
+
+def test_the_viewer_of_a_folder_shows_the_runs_inside_it(
+    typed: Type, done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited forever for a run in the folder itself."""
+    served: list[Path] = []
+    monkeypatch.setattr("instar.viewer.serve", lambda runs, **options: served.extend(runs))
+    for name in ("second run", "first"):
+        shutil.copytree(done, tmp_path / "runs" / name)
+    (tmp_path / "runs" / "notes").mkdir()
+    assert typed("view", tmp_path / "runs", done).code == 0
+    assert served == [tmp_path / "runs" / "first", tmp_path / "runs" / "second run", done]
+    served.clear()
+    typed("view", tmp_path / "runs" / "notes")
+    assert served == [tmp_path / "runs" / "notes"], "a run may begin there"
+
+
+@pytest.mark.parametrize(("name", "more", "suffixes"), [
+    ("x.md", (), {".md"}), ("x.html", (), {".html"}), ("x", (), {".html"}), ("x.md", ("--format", "html"), {".html"}),
+])  # fmt: skip
+def test_the_suffix_of_a_report_is_its_format(
+    name: str, more: tuple[str, ...], suffixes: set[str], typed: Type, done: Path, tmp_path: Path
+) -> None:
+    assert typed("report", done, "--out", tmp_path / name, "--images", 0, *more).code == 0
+    assert {path.suffix for path in tmp_path.iterdir() if path.is_file()} == suffixes

@@ -194,6 +194,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLE, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells)
     client.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert not list(tmp_path.iterdir()), "it writes into a temporary folder"
     pages = [
         output.data["text/html"]
         for cell in notebook.cells

@@ -42,6 +42,9 @@ FigureFile = Annotated[
     ),
 ]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="One or more run folders.")]
+RunsOrFolders = Annotated[
+    list[Path], typer.Argument(metavar="RUN...", help="One or more run folders, or folders that contain runs.")
+]
 
 
 def show(
@@ -202,14 +205,18 @@ def _write_figure(made: TaskTables, out: Path) -> None:
 def report(
     runs: Runs,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The page. Other formats are written beside it.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The page, or report.md. Other formats are written beside it."
+        ),
     ] = Path("report.html"),
     formats: Annotated[
         list[str] | None,
         typer.Option(
             "--format",
             metavar="FORMAT,…",
-            help="What is written: html, md, svg or png, several as html,svg. svg and png are the figures, for papers.",
+            help="What is written: html, md, svg or png, several as html,svg. svg and png are the figures, for papers. "
+            "By default the suffix of --out decides.",
         ),
     ] = None,
     images: Annotated[int, typer.Option(metavar="N", min=0, help="The page shows the N worst pairs.")] = 24,
@@ -232,7 +239,7 @@ def report(
     from instar.report import write_report
     from instar.report.words import one_line
 
-    chosen = [name.strip() for names in formats or ["html"] for name in names.split(",") if name.strip()]
+    chosen = [name.strip() for names in formats or [] for name in names.split(",") if name.strip()]
     opened = [open_run(folder, trust=trust) for folder in runs]
     written = write_report(
         opened,
@@ -253,7 +260,7 @@ def report(
 
 
 def view(
-    runs: Runs,
+    runs: RunsOrFolders,
     port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
     read_only: Annotated[
@@ -270,14 +277,26 @@ def view(
 
         instar view runs/first
 
+        instar view runs/
+
         instar view runs/before runs/after --port 8000 --no-browser
     """
     from instar.api import open_run
     from instar.store import Store
     from instar.viewer import serve
 
+    runs = [run for folder in runs for run in _runs_of(folder)]
     print_unloaded([open_run(folder, trust=trust) for folder in runs if Store(folder).exists])
     serve(runs, port=port, browser=browser, dataset=dataset, worded=flags_spelled, read_only=read_only)
+
+
+def _runs_of(folder: Path) -> list[Path]:
+    """Return the runs inside a folder, or the folder itself if it is a run or contains none."""
+    from instar.store import Store
+
+    if Store(folder).exists or not folder.is_dir():
+        return [folder]
+    return sorted(inner for inner in folder.iterdir() if inner.is_dir() and Store(inner).exists) or [folder]
 
 
 def draw(

@@ -40,7 +40,7 @@ def write_report(
     runs: Sequence[Run],
     out: str | Path,
     *,
-    formats: Sequence[str] = ("html",),
+    formats: Sequence[str] = (),
     threshold: float | None = None,
     judging: str = DEFAULT,
     images: int = 24,
@@ -49,10 +49,12 @@ def write_report(
 ) -> list[Path]:
     """Write the report of one or several runs; returns the files.
 
-    `out` names the page, and with another suffix the Markdown; figures go into a folder beside it that ends in
-    `-figures`, at the threshold at which the page starts. Formats: html, md, svg, png. `say` is given what the page
-    lacks.
+    `out` names the page or the Markdown; figures go into a folder beside it that ends in `-figures`, at the threshold
+    at which the page starts. Formats: html, md, svg, png; by default the suffix of `out` decides, and any other suffix
+    means html. `say` is given what the page lacks.
     """
+    suffix = Path(out).suffix.lower().removeprefix(".")
+    formats = formats or (suffix if suffix in FORMATS else "html",)
     for name in formats:
         if name not in FORMATS:
             raise unknown("format of a report", name, FORMATS)
