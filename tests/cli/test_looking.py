@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -250,3 +251,22 @@ def test_the_suffix_of_a_report_is_its_format(
 ) -> None:
     assert typed("report", done, "--out", tmp_path / name, "--images", 0, *more).code == 0
     assert {path.suffix for path in tmp_path.iterdir() if path.is_file()} == suffixes
+
+
+@pytest.mark.parametrize("more", [(), ("--shard", "1/2")], ids=["whole", "shard"])
+@pytest.mark.parametrize("command", ["run", "boundary"])
+def test_suggested_commands_name_what_is_there(
+    command: str, more: tuple[str, ...], typed: Type, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From any folder, with names that have spaces: what is printed can be pasted."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(photos, "my photos")
+    what = ("tests.toys:rectangles", "gamma(2)") if command == "run" else ("tests.analysis.test_boundary:dim", "gamma")
+    made = typed(command, *what, "my photos", "--out", "runs/my run", "--workers", 0, *more)
+    assert made.code == 0, made.stderr
+    suggested = [shlex.split(part) for part in re.findall(r"instar (?:show|draw|report|tables|view) [^·]*", made.words)]
+    assert suggested and all(Path(words[2]).is_dir() for words in suggested), suggested
+    where = Path(suggested[0][2])
+    assert where.name == ("my run-1-of-2" if more else "my run")
+    wrong = typed("show", where, "--group", "nobody")
+    assert wrong.code == 2 and f"`instar judge {shlex.quote(str(where))} --set" in wrong.stderr.replace("\n", " ")

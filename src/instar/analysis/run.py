@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -145,7 +146,8 @@ class Run:
 
         def make() -> Severities:
             if group is not None and group not in self.groups(judging):
-                see = f"A judging may have others: `instar judge {self.folder} --set landmarks={group}`."
+                folder = shlex.quote(str(self.folder))
+                see = f"A judging may have others: `instar judge {folder} --set landmarks={group}`."
                 raise unknown("landmark group of this judging", group, self.groups(judging), see=see)
             if by == "case" and group is None:
                 matrix = kept_severities(self, judging)

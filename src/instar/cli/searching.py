@@ -94,7 +94,7 @@ def search(
             seed=seed, workers=workers, timeout=timeout, limit=limit, on_progress=display.update, **providers,
         )
         # fmt: on
-    outcome, folder = finished.outcome, shlex.quote(str(out))
+    outcome, folder = finished.outcome, shlex.quote(str(finished.folder))
     assert outcome is not None
     answered = bool(outcome.statuses.get("ok"))
     if as_json:

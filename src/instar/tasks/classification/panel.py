@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -45,8 +46,9 @@ def _verdicts(run: Run, judging: str) -> pl.DataFrame:
     if not {"follow_up_score", "expected"} <= set(verdicts.columns):
         raise ValueError(
             f"the verdicts in {run.folder} were made by an earlier version of Instar, and lack what these "
-            f"tables need. Delete the folder {run.folder / 'verdicts' / judging}: `instar judge {run.folder}` then "
-            "judges the stored predictions again; nothing is predicted anew"
+            f"tables need. Delete the folder {run.folder / 'verdicts' / judging}: "
+            f"`instar judge {shlex.quote(str(run.folder))}` then judges the stored "
+            "predictions again; nothing is predicted anew"
         )
     return verdicts.join(rules.select("rule", "name"), on="rule", maintain_order="left")
 
