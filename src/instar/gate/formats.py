@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from instar import __version__
 from instar.gate.check import Check, count_words
-from instar.report.words import one_line, visible
+from instar.report.words import markdown_text, visible
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -22,7 +22,7 @@ def junit(checks: Sequence[Check], name: str) -> str:
     """A test suite with one test case for each check, with all that readers of this format ask for."""
     failures, skipped = (str(sum(one.state == state for one in checks)) for state in ("fails", "open"))
     counts = {"tests": str(len(checks)), "failures": failures, "errors": "0", "skipped": skipped, "time": "0"}
-    made = {"timestamp": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}", "hostname": platform.node() or "localhost"}
+    made = {"timestamp": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}", "hostname": visible(platform.node()) or "localhost"}
     suite = ElementTree.Element("testsuite", {"name": visible(name), **counts, **made})
     for one in checks:
         case = ElementTree.SubElement(suite, "testcase", classname="instar.gate", name=visible(one.name), time="0")
@@ -39,14 +39,14 @@ def junit(checks: Sequence[Check], name: str) -> str:
 def sarif(checks: Sequence[Check], policy: str) -> str:
     """A log with one result for each check that fails, at its line of the policy."""
     rules = [
-        {"id": identity, "shortDescription": {"text": visible(one.name)}}
+        {"id": identity, "shortDescription": {"text": _plain(one.name)}}
         for identity, one in {_identity(one): one for one in checks}.items()
     ]
     results = [
         {
             "ruleId": _identity(one),
             "level": "error",
-            "message": {"text": visible(one.words)},
+            "message": {"text": _plain(one.words)},
             "locations": [
                 {"physicalLocation": {"artifactLocation": {"uri": _address(policy)}, "region": {"startLine": one.line}}}
             ],
@@ -62,11 +62,16 @@ def sarif(checks: Sequence[Check], policy: str) -> str:
 def _address(path: str) -> str:
     """A path as SARIF has it: below the current directory, which is that of the repository, relative to it."""
     below = os.path.relpath(path)
-    return quote((path if below.startswith("..") else below).replace("\\", "/"))
+    return quote(os.fsencode(path if below.startswith("..") else below).replace(b"\\", b"/"))
 
 
 def _identity(one: Check) -> str:
-    return f"instar/{one.name}"
+    return f"instar/{visible(one.name)}"
+
+
+def _plain(text: str) -> str:
+    """Return a text for a message of SARIF, in which `[words](address)` would be a link."""
+    return visible(text).replace("](", "]\u200b(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +90,17 @@ def markdown(checks: Sequence[Check], title: str, pairs: Sequence[WorstPair] = (
     verdict = (
         f"**It holds: all {len(checks)} checks pass.**" if holds else f"**It does not hold: {count_words(checks)}**"
     )
-    lines = [f"## {_cell(title)}", "", verdict, "", "| | check | reason |", "|---|---|---|"]
+    lines = [f"## {markdown_text(title)}", "", verdict, "", "| | check | reason |", "|---|---|---|"]
     order = sorted(checks, key=lambda one: list(_SIGNS).index(one.state))
-    lines += [f"| {_SIGNS[one.state]} | {_cell(one.name)} | {_cell(one.words)} |" for one in order]
+    lines += [f"| {_SIGNS[one.state]} | {markdown_text(one.name)} | {markdown_text(one.words)} |" for one in order]
     if pairs:
         lines += ["", "### The worst pairs", "", "| case | rule | severity | |", "|---|---|---|---|"]
         lines += [
-            f"| {_cell(one.case)} | {_cell(one.rule)} | {_cell(one.words)} | "
-            f"{f'![{_cell(one.case)}]({one.picture})' if one.picture else ''} |"
+            f"| {markdown_text(one.case)} | {markdown_text(one.rule)} | {markdown_text(one.words)} | "
+            f"{f'![{markdown_text(one.case)}]({quote(one.picture)})' if one.picture else ''} |"
             for one in pairs
         ]
     return "\n".join(lines) + "\n"
 
 
 _SIGNS = {"fails": "❌", "open": "❔", "holds": "✅"}
-
-
-def _cell(text: str) -> str:
-    signs = str.maketrans({sign: f"\\{sign}" for sign in "|`*_[]<>"})
-    return one_line(visible(text)).translate(signs)

@@ -25,7 +25,9 @@ from instar.report.words import (
     interval,
     kinds_text,
     landmark_words,
+    markdown_text,
     of_total,
+    one_line,
     p_text,
     percent,
     severity_text,
@@ -125,30 +127,29 @@ def _write_figures(report: Report, folder: Path, kind: str) -> list[Path]:
 # --- Markdown --------------------------------------------------------------------------------------
 
 
-def _escaped(text: object) -> str:
-    """Text that Markdown leaves as it is, in a table too."""
-    flat = " ".join(str(text).split())
-    return re.sub(r"([\\`*_{}\[\]<>#|&~])", r"\\\1", flat)
-
-
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    return [*markdown_lines([_escaped(head) for head in heads], [[_escaped(cell) for cell in row] for row in rows]), ""]
+    return [*markdown_lines(heads, rows), ""]
 
 
 def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
-    yield from (f"# {_escaped(report.title)}", "")
+    yield from (f"# {markdown_text(report.title)}", "")
     pictures = {id(chart): f"{folder}/{name}.{kind}" for name, chart in _named(report)}
 
     def figure(chart: Chart) -> list[str]:
-        return [f"![{_escaped(chart.title)}]({quote(pictures[id(chart)])})", "", f"*{_escaped(chart.caption)}*", ""]
+        return [
+            f"![{markdown_text(chart.title)}]({quote(pictures[id(chart)])})",
+            "",
+            f"*{markdown_text(chart.caption)}*",
+            "",
+        ]
 
     if report.comparisons:
-        yield from ("## Comparison", "", f"On {common_words(report.common)}.", "")
-        yield from (f"{_escaped(finding.words)}\n" for finding in report.leading)
+        yield from ("## Comparison", "", f"On {markdown_text(common_words(report.common))}.", "")
+        yield from (f"{markdown_text(finding.words)}\n" for finding in report.leading)
     for place, one, made in report.comparisons:
-        yield from (f"### Relation {one.section.relation}", "")
+        yield from (f"### Relation {markdown_text(one.section.relation)}", "")
         about = {name: " ".join(note.words for note in notes) for name, notes in one.notes.items() if notes}
-        yield from (f"{_escaped(f'{name}: {words}')}\n" for name, words in about.items())
+        yield from (f"{markdown_text(f'{name}: {words}')}\n" for name, words in about.items())
         for chart in made:
             yield from figure(chart)
         yield from _differences(one, report.names[0])
@@ -159,7 +160,7 @@ def _markdown(report: Report, folder: str, kind: str) -> Iterator[str]:
 
 
 def _panel(panel: PanelContent, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
-    yield from (f"#### {panel.title}", "", _escaped(panel.text), "")
+    yield from (f"#### {markdown_text(panel.title)}", "", markdown_text(panel.text), "")
     for chart in panel.charts:
         yield from figure(chart)
     yield from _tables(panel)
@@ -167,7 +168,7 @@ def _panel(panel: PanelContent, figure: Callable[[Chart], list[str]]) -> Iterato
 
 def _tables(panel: PanelContent) -> Iterator[str]:
     for table in panel.tables:
-        yield from (f"{_escaped(table.caption)}:", "", *_table(table.heads, table.rows))
+        yield from (f"{markdown_text(table.caption)}:", "", *_table(table.heads, table.rows))
 
 
 _COMPARED = ("rule", "run", "cases", "first", "other", "first_only", "other_only", "first_empty", "other_empty")
@@ -189,12 +190,12 @@ def _differences(one: Comparison, first: str) -> list[str]:
 
 
 def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
-    yield from (f"## {_escaped(run.name)}", "", f"{_escaped(run.short)}.", "")
-    yield from ("### What was found", "", *(f"- {_escaped(finding.words)}" for finding in run.findings), "")
+    yield from (f"## {markdown_text(run.name)}", "", f"{markdown_text(run.short)}.", "")
+    yield from ("### What was found", "", *(f"- {markdown_text(finding.words)}" for finding in run.findings), "")
     for part in run.parts:
         yield from _relation(part, figure)
     for panel in run.panels:
-        yield from (f"### {panel.title}", "", *_tables(panel))
+        yield from (f"### {markdown_text(panel.title)}", "", *_tables(panel))
     if run.over_cases:
         rows = [
             [
@@ -216,7 +217,7 @@ def _run(run: RunPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
             *_table(unjudged.columns, unjudged.rows()),
         )
     yield from ("### What was tested, and on which machine", "", *_table(["what", "which"], run.facts))
-    yield from ("### How to reproduce this", "", *(f"    {' '.join(line.splitlines())}" for line in run.commands), "")
+    yield from ("### How to reproduce this", "", *(f"    {one_line(line)}" for line in run.commands), "")
 
 
 _RATES = ("rule", "in words", "violated", "rate", "95 % interval", "median", "worst", "kinds")
@@ -276,7 +277,7 @@ def _straying(section: Section) -> list[str]:
 def _relation(part: RelationPage, figure: Callable[[Chart], list[str]]) -> Iterator[str]:
     section = part.section
     searched = any(panel.leads for panel in part.panels)  # its rates are not those of all cases
-    words = "" if searched else _escaped(" ".join(headline(section, section.start)))
+    words = "" if searched else markdown_text(" ".join(headline(section, section.start)))
     yield from (f"### Relation {section.heading} (`{section.relation}`), in {section.unit}", "", words, "")
     for chart in part.charts:
         yield from figure(chart)

@@ -18,7 +18,16 @@ from instar.numerics import Numerics, lines, rows
 from instar.relations import Relation, relations
 from instar.report.panels import TaskTables
 from instar.report.tables import show_tables
-from instar.report.words import count_of, duration, listed, of_total, percent, statuses_text, violated_from
+from instar.report.words import (
+    count_of,
+    duration,
+    listed,
+    markdown_text,
+    of_total,
+    percent,
+    statuses_text,
+    violated_from,
+)
 from instar.spelling import REQUIRED, Parameter
 from instar.suites import suites
 from instar.systems import models, systems
@@ -256,8 +265,15 @@ def show_numerics(console: Console, analysis: Numerics) -> None:
 
 def show_task_tables(console: Console, task: TaskTables, *, markdown: bool = False) -> None:
     """The sentences and tables of a task."""
+    words = _markdown_line if markdown else str
     for line in (*task.before, *([""] if task.before else [])):
-        console.print(line, highlight=False, markup=False, soft_wrap=markdown)
+        console.print(words(line), highlight=False, markup=False, soft_wrap=markdown)
     show_tables(console, task.tables, markdown=markdown)
     for line in task.after:
-        console.print(line, highlight=False, markup=False, soft_wrap=markdown)
+        console.print(words(line), highlight=False, markup=False, soft_wrap=markdown)
+
+
+def _markdown_line(line: str) -> str:
+    """Escape a sentence or an item of a list."""
+    text = line.removeprefix("* ")
+    return line.removesuffix(text) + markdown_text(text)

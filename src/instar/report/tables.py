@@ -14,6 +14,7 @@ from rich.table import Table as TerminalTable
 from rich.text import Text
 
 from instar.files import place_file
+from instar.report.words import markdown_text
 
 _NUMBER = re.compile(
     r"[<>±≤≥]?\s*[-+−]?(∞|\d[\d,]*(\.\d+)?(e[-+]?\d+)?|\.\d+)(?![\w.@]|/\D)|[–-]?$|(beyond|no change)$"
@@ -60,7 +61,7 @@ def show_tables(console: Console, tables: Sequence[Table], *, markdown: bool = F
         if not table.rows:
             continue
         if markdown:
-            print(f"**{table.caption}**\n")
+            print(f"**{markdown_text(table.caption)}**\n")
             print("\n".join(markdown_lines(table.heads, table.rows)), end="\n\n")
             continue
         printed = TerminalTable(box=None, pad_edge=False, header_style="bold")
@@ -74,10 +75,14 @@ def show_tables(console: Console, tables: Sequence[Table], *, markdown: bool = F
         console.print()
 
 
-def markdown_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table in Markdown."""
-    lines = ["| " + " | ".join(heads) + " |", "|" + "|".join(["---"] + ["---:"] * (len(heads) - 1)) + "|"]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+def markdown_lines(heads: Sequence[object], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return the lines of a table in Markdown, with all cells escaped."""
+    lines = [_markdown_row(heads), "|" + "|".join(["---"] + ["---:"] * (len(heads) - 1)) + "|"]
+    return [*lines, *map(_markdown_row, rows)]
+
+
+def _markdown_row(cells: Sequence[object]) -> str:
+    return f"| {' | '.join(map(markdown_text, cells))} |"
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")

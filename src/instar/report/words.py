@@ -473,8 +473,10 @@ def commands(text: str) -> Markup:
 _LONG = 20
 """Letters of a word that may not fit beside its numbers."""
 
-UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Signs that move a cursor, begin a command to the terminal, turn the writing round or are half of a pair."""
+UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+"""Signs that move a cursor, begin a command to the terminal, turn the writing round, are half of a pair or no XML."""
 
 
 def visible(text: str) -> str:
@@ -489,3 +491,24 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """A name in one line, whatever it holds."""
     return visible(re.sub(r"[\r\n\t]+", " ", text))
+
+
+_MARKDOWN = (
+    (re.compile(r"[\\`*_{}\[\]<>#|&~!$]|^[-+](?=[\s-]|$)"), r"\\\g<0>"),
+    (re.compile(r"^(\d+)([.)])(?=\s|$)"), r"\1\\\2"),
+    # GitHub finds mentions and references in the text that Markdown renders to, so an escape doesn't stop them
+    (re.compile(r"(?i)@|#(?=\d)|\bgh-(?=\d)|:(?=//)|\bwww(?=\.)"), r"\g<0>&#8203;"),
+)
+"""Patterns of what Markdown or GitHub interprets, and their replacements; `&#8203;` is a space without width."""
+
+
+def markdown_text(text: object) -> str:
+    r"""Escape a text from elsewhere so that Markdown shows it literally, in one line, also in a table.
+
+    >>> markdown_text("a|b_[c](http://d) @team")
+    'a\\|b\\_\\[c\\](http:&#8203;//d) @&#8203;team'
+    """
+    escaped = " ".join(one_line(str(text)).split())
+    for pattern, replacement in _MARKDOWN:
+        escaped = pattern.sub(replacement, escaped)
+    return escaped

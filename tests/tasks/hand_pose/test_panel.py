@@ -215,8 +215,10 @@ def test_tables_in_the_terminal(fearful: instar.Run, other: instar.Run, command:
     assert "* It loses dark hands" in flat
     status, said, _ = command("tables", fearful.folder, other.folder, "--markdown")
     assert status == 0
-    assert "test_hand_pose:afraid_of_the_dark | 0.0 (0–0) | 100.0 (100 to 100) | – | 0.0 (0–0) | 0.0 (0–0) |" in said
-    assert "prefer tests.perfect.test_hand_pose:seeing" in said
+    assert (
+        r"test\_hand\_pose:afraid\_of\_the\_dark | 0.0 (0–0) | 100.0 (100 to 100) | – | 0.0 (0–0) | 0.0 (0–0) |" in said
+    )
+    assert r"prefer tests.perfect.test\_hand\_pose:seeing" in said
 
 
 def test_tables_as_json(fearful: instar.Run, other: instar.Run, command: Typed) -> None:

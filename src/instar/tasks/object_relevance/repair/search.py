@@ -12,6 +12,7 @@ import xxhash
 from instar.analysis import Run
 from instar.datasets import Dataset
 from instar.relations import named_rule
+from instar.report.tables import markdown_lines
 from instar.tasks.object_relevance.repair.evaluate import compared
 from instar.tasks.object_relevance.repair.export import classes_of, examples, export
 from instar.tasks.object_relevance.repair.measures import COMPARED, measure_text
@@ -84,8 +85,8 @@ def search(
 def search_markdown(searched: pl.DataFrame) -> str:
     """Tables 11 and 12: what training with each candidate's mutants gave on the validation set."""
     heads = ["candidate", "mutants", *COMPARED]
-    lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
-    for row in searched.iter_rows(named=True):
-        cells = [row["candidate"], f"{row['mutants']:,}", *(measure_text(name, row[name]) for name in COMPARED)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    rows = [
+        [row["candidate"], f"{row['mutants']:,}", *(measure_text(name, row[name]) for name in COMPARED)]
+        for row in searched.iter_rows(named=True)
+    ]
+    return "\n".join(markdown_lines(heads, rows)) + "\n"
