@@ -151,16 +151,29 @@ def read_input(case: Case) -> tuple[Input, str]:
     return input, digest
 
 
+def content_hash(case: Case) -> str:
+    """Return the hash that `read_input` returns, without decoding an image file. Raises Unreadable."""
+    if case.path is None or case.input is not None or case.frame is not None or case.track is not None:
+        return read_input(case)[1]
+    return _image_hash(image_bytes(case.path), case.crop)
+
+
+def _image_hash(content: bytes, crop: Crop | None) -> str:
+    return _cropped_hash(str(xxhash.xxh3_128_hexdigest(content)), crop)
+
+
+def _cropped_hash(digest: str, crop: Crop | None) -> str:
+    return digest if crop is None else str(xxhash.xxh3_128_hexdigest((digest + repr(tuple(crop))).encode()))
+
+
 def _read_image(path: str, frame: int | None, crop: Crop | None) -> tuple[Image, str]:
     if frame is not None:
         image = video_frame(path, frame)
-        digest = image.content_hash()
+        digest = _cropped_hash(image.content_hash(), crop)
     else:
         content = image_bytes(path)
-        image, digest = decode_image(content, path), str(xxhash.xxh3_128_hexdigest(content))
-    if crop is None:
-        return image, digest
+        image, digest = decode_image(content, path), _image_hash(content, crop)
     try:
-        return crop.of(image), str(xxhash.xxh3_128_hexdigest((digest + repr(tuple(crop))).encode()))
+        return image if crop is None else crop.of(image), digest
     except ValueError as error:
         raise Unreadable(f"{path}: {error}") from None

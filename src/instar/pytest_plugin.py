@@ -5,12 +5,13 @@ Nothing happens unless a test carries the mark `instar`, or the command line say
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import shutil
-import time
 import warnings
 from collections import Counter
-from contextlib import chdir
+from contextlib import chdir, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,17 +201,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 def _judged(request: pytest.FixtureRequest, trial: Trial) -> tuple[Run, list[Check]]:
     """The finished run and all checks of its policy, made once in a session; its predictions are kept in pytest's
     cache, and only what is missing is predicted. What went wrong is tried once, too."""
-    from instar.analysis import open_run
-    from instar.gate import checked
-
     runs = request.config.stash.setdefault(_RUNS, {})
     if trial not in runs:
         try:
             with chdir(trial.home):
-                policy = _policy(trial)
-                baseline = open_run(trial.baseline) if trial.baseline else None
-                run = _predicted(_folder(request, trial), trial)
-                runs[trial] = run, checked(run, policy, baseline)
+                runs[trial] = _tested(_folder(request, trial), trial)
         except WRONG as error:
             runs[trial] = f"instar: {error}"
     judged = runs[trial]
@@ -232,21 +227,45 @@ def _folder(request: pytest.FixtureRequest, trial: Trial) -> Path:
     return (base.parent if hasattr(config, "workerinput") else base) / "instar" / name  # workers share one run
 
 
-def _predicted(folder: Path, trial: Trial) -> Run:
-    from instar.api import NothingTold, run
-    from instar.engine.manifest import Conflict
-    from instar.store import Busy
+def _tested(folder: Path, trial: Trial) -> tuple[Run, list[Check]]:
+    """Test what is missing in a run folder, and check the policy. A folder that can't be used is made again."""
+    from instar.analysis import open_run
+    from instar.engine import Conflict
+    from instar.files import Elsewhere
+    from instar.store import Damaged, NoRun
 
-    arguments = (trial.system, trial.suite, trial.dataset)
-    while True:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NothingTold)  # a check says it
-                return run(*arguments, out=folder, retry_failed=folder.exists(), **dict(trial.options))
-        except Busy:
-            time.sleep(0.2)  # another worker of the same session predicts
-        except Conflict:
-            shutil.rmtree(folder)  # another version of the system; a cache holds nothing that cannot be made again
+    policy = _policy(trial)
+    baseline = open_run(trial.baseline) if trial.baseline else None
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the workers of a session share the folder
+        if os.path.lexists(folder):
+            with suppress(Conflict, Damaged, Elsewhere, NoRun, NotADirectoryError):
+                return _checked(folder, trial, policy, baseline)
+            if folder.is_dir() and not folder.is_symlink():
+                shutil.rmtree(folder)
+            else:
+                folder.unlink()
+        return _checked(folder, trial, policy, baseline)
+
+
+def _checked(folder: Path, trial: Trial, policy: Policy, baseline: Run | None) -> tuple[Run, list[Check]]:
+    from instar.api import NothingTold, run
+    from instar.datasets import dataset
+    from instar.engine import forget_changed
+    from instar.gate import checked
+    from instar.store import Store
+
+    options = dict(trial.options)
+    there = folder.exists()
+    if there:
+        store = Store(folder)
+        store.manifest()  # raises NoRun
+        forget_changed(store, dataset(trial.dataset), options.get("limit"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NothingTold)  # a check says it
+        finished = run(trial.system, trial.suite, trial.dataset, out=folder, retry_failed=there, **options)
+    return finished, checked(finished, policy, baseline)
 
 
 def _policy(trial: Trial) -> Policy:

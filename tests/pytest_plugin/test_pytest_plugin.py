@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,61 @@ def test_one_test_for_each_rule_over_predictions_that_are_kept(project: pytest.P
     blind.stdout.fnmatch_lines(["* of 12 cases violate gamma(3): *at most 5*may.*", "  1  *", "report: *.html"])
     (line,) = {line for line in blind.outlines if line.startswith("report: ")}  # twice where CI is set: in its summary
     assert Path(line.removeprefix("report: ")).is_file()
+
+
+def test_an_image_that_was_replaced_is_predicted_again(project: pytest.Pytester) -> None:
+    project.makepyfile(detector=DETECTOR.format(RIGHT), test_it=TEST.format(""))
+    tried(project).assert_outcomes(passed=3)
+    first, second, *_ = sorted((project.path / "photos").iterdir())
+    first.write_bytes(second.read_bytes())
+    tried(project).assert_outcomes(passed=3)
+    assert (project.path / "calls").stat().st_size == 4 * (CASES + 1)
+    (manifest,) = project.path.rglob("manifest.json")
+    cases = instar.open_run(manifest.parent).cases()
+    assert (cases.height, cases["hash"].n_unique()) == (CASES, CASES - 1)
+
+
+@pytest.mark.parametrize("how", ["unreadable", "deleted"])
+def test_images_that_cannot_be_read_are_noticed(project: pytest.Pytester, how: str) -> None:
+    (project.path / "instar.toml").write_text("cases = 12\n")
+    project.makepyfile(detector=DETECTOR.format(RIGHT), test_it=TEST.format(", policy='instar.toml'"))
+    tried(project).assert_outcomes(passed=3)
+    first = min((project.path / "photos").iterdir())
+    first.write_bytes(b"no image") if how == "unreadable" else first.unlink()
+    tried(project, "-k", "the and run").assert_outcomes(failed=1, deselected=2)
+
+
+def damaged_manifest(run: Path) -> None:
+    (run / "manifest.json").write_text("{}")
+
+
+def without_manifest(run: Path) -> None:
+    (run / "manifest.json").unlink()
+
+
+def damaged_predictions(run: Path) -> None:
+    for path in (run / "predictions").iterdir():
+        path.write_bytes(path.read_bytes()[:-9])
+
+
+def a_file(run: Path) -> None:
+    shutil.rmtree(run)
+    run.write_text("not a run")
+
+
+def a_link(run: Path) -> None:
+    (run / "predictions").rename(run.with_name("elsewhere"))
+    (run / "predictions").symlink_to(run.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("spoil", [damaged_manifest, without_manifest, damaged_predictions, a_file, a_link])
+def test_an_unusable_cache_is_made_again(project: pytest.Pytester, spoil: Callable[[Path], None]) -> None:
+    project.makepyfile(detector=DETECTOR.format(RIGHT), test_it=TEST.format(""))
+    tried(project).assert_outcomes(passed=3)
+    (manifest,) = project.path.rglob("manifest.json")
+    spoil(manifest.parent)
+    tried(project).assert_outcomes(passed=3)
+    assert (project.path / "calls").stat().st_size == 8 * CASES
 
 
 def test_a_marked_test_is_asked_also_where_it_is_written_without_the_fixture(project: pytest.Pytester) -> None:

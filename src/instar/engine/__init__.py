@@ -20,7 +20,7 @@ from instar.engine.plan import (
     refuse_unloaded,
     unloaded_code,
 )
-from instar.engine.predict import Estimate, estimate, predict
+from instar.engine.predict import Estimate, estimate, forget_changed, predict
 from instar.engine.process import default_workers
 from instar.engine.progress import Outcome, Progress
 from instar.engine.versions import SystemFailed
@@ -31,8 +31,8 @@ from instar.engine.zones import with_right_zones
 __all__ = [
     "DEFAULT", "SOURCE", "SOURCE_ANSWERED", "Choice", "Conflict", "Estimate", "Judging", "JudgingOption", "Key",
     "Need", "NoFollowUp", "Order", "Outcome", "Plan", "Progress", "Provider", "SystemFailed", "bound_rules",
-    "case_row", "check_options", "chunks", "default_workers", "error_text", "estimate", "evidence", "judge",
-    "judging_id", "judging_options", "make_follow_up", "make_plan", "merge", "parsed_options", "predict",
+    "case_row", "check_options", "chunks", "default_workers", "error_text", "estimate", "evidence", "forget_changed",
+    "judge", "judging_id", "judging_options", "make_follow_up", "make_plan", "merge", "parsed_options", "predict",
     "provided", "provider", "read_case", "refuse_unloaded", "stored_judging", "stored_provider", "unloaded_code",
     "verdicts_of", "visible_change", "with_right_zones",
 ]

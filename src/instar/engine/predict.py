@@ -11,6 +11,7 @@ from functools import partial
 
 import polars as pl
 
+from instar.case import Case, content_hash
 from instar.datasets import Dataset
 from instar.engine.coordinator import Interrupted, execute
 from instar.engine.hands import LOCAL, enlisted, enlisted_on, refuse_engine
@@ -25,7 +26,9 @@ from instar.engine.plan import Choice, bound_rules, committed, make_plan, own_co
 from instar.engine.process import default_workers
 from instar.engine.progress import Outcome, Progress
 from instar.engine.ray_site import ray_site
+from instar.reading import Unreadable
 from instar.relations import Rule
+from instar.remote import address_in
 from instar.store import SearchInfo, Shard, Store, SystemInfo
 from instar.store.aside import move_aside
 from instar.suites import Suite
@@ -228,6 +231,34 @@ def _forget_failed(store: Store) -> None:
     store.merge("predictions", keep=pl.col("status").is_in(["ok", "not applicable"]))
     store.merge("cases", keep=pl.col("status") == "ok")
     store.merge("needs", keep=pl.col("status") == "ok")
+
+
+def forget_changed(store: Store, dataset: Dataset, limit: int | None = None) -> None:
+    """Drop the rows of stored cases whose input changed, can't be read or left the dataset.
+
+    Inputs at addresses are not fetched for it: they count as unchanged.
+    """
+    with store.lock():
+        stored = dict(store.cases(["case", "hash"]).iter_rows())
+        same = [
+            case.id
+            for case in shared_cases(dataset, limit, None)
+            if (case.path is not None and address_in(case.path)) or _hash_of(case) == stored.get(case.id, "")
+        ]
+        if stored.keys() - same:
+            for table in (
+                "predictions",
+                "needs",
+                "cases",
+            ):  # cases last: if this is killed, the next call sees the rest
+                store.merge(table, keep=pl.col("case").is_in(same))
+
+
+def _hash_of(case: Case) -> str | None:
+    try:
+        return content_hash(case)
+    except Unreadable:
+        return None
 
 
 def _setup(system: str | System, providers: Mapping[str, str] | None, rules: Sequence[Rule | str]) -> Setup:
