@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections import abc
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +111,48 @@ def as_numbers(value: object, what: str, shape: tuple[int | None, ...], form: st
     if not np.isfinite(array).all():
         raise ValueError(f"{what} holds {'NaN' if np.isnan(array).any() else 'a number that is too large'}")
     return array.astype(np.float64)
+
+
+def as_instance(value: object, what: str, kind: Any) -> Any:
+    """Return a JSON value as an instance of an annotated type: a dataclass, a mapping, a tuple, an optional or a plain
+    type. Fields that a dataclass doesn't have are left out.
+
+    >>> as_instance([[1, 2]], "spans", tuple[tuple[int, int], ...])
+    ((1, 2),)
+    """
+    origin: Any = get_origin(kind)
+    kinds = get_args(kind)
+    if kind is Any:
+        return value
+    if origin is UnionType:
+        (only,) = (one for one in kinds if one is not NoneType)
+        return None if value is None else as_instance(value, what, only)
+    if is_dataclass(kind) and isinstance(value, dict):
+        hints = get_type_hints(kind)
+        given = {one.name for one in fields(kind)}.intersection(value)
+        for one in fields(kind):
+            if one.name not in given and one.default is MISSING and one.default_factory is MISSING:
+                raise ValueError(f"{what or 'it'} has no {one.name}")
+        make: Any = kind
+        return make(**{name: as_instance(value[name], f"{what}.{name}".lstrip("."), hints[name]) for name in given})
+    if origin is tuple and isinstance(value, list):
+        each = kinds[:1] * len(value) if kinds[1:] == (...,) else kinds
+        if len(each) == len(value):
+            return tuple(
+                as_instance(one, f"{what}.{number}", own)
+                for number, (one, own) in enumerate(zip(value, each, strict=True))
+            )
+    if origin is abc.Mapping and isinstance(value, dict):
+        return {name: as_instance(one, f"{what}.{name}", kinds[1]) for name, one in value.items()}
+    plain = (int, float) if kind is float else kind if kind in _FORMS else ()
+    if isinstance(value, plain) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise ValueError(
+        f"{what} is {short(value)}, expected {_FORMS.get(kind, 'a list' if origin is tuple else 'an object')}"
+    )
+
+
+_FORMS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def as_png(value: object, what: str) -> bytes:

@@ -175,6 +175,7 @@ def other_values(value: object) -> list[object]:
 def hostile_manifests(manifest: Path) -> dict[str, bytes]:
     """A run's manifest, with one of its values another each time, and texts that are none."""
     values = json.loads(manifest.read_text())
+    del values["checksum"]
     texts: dict[str, bytes] = {
         "nothing": b"",
         "list": b"[]",

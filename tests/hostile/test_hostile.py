@@ -9,17 +9,19 @@ import json
 import resource
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
 from instar.store import Store
+from instar.store.parts import part_name
 from instar.viewer import application
 from tests.cli.conftest import Typed, typed
 from tests.cli.test_trust import ARGUMENTS
@@ -276,6 +278,36 @@ def test_a_damaged_file_is_named_by_whatever_needs_it(whole: Path, tmp_path: Pat
                     assert str(hurt) in "".join(result.stderr.split()), (part, damage, result)
             assert shown.code == 2 or shown.stdout == undamaged, (part, damage)
             assert reported.code == 2, (part, damage, "a report reads everything")
+
+
+TAMPERED: Mapping[str, Callable[[pl.DataFrame, str], pl.DataFrame]] = {
+    "missing": lambda frame, name: frame.drop(name),
+    "of a number": lambda frame, name: frame.with_columns(pl.lit(7, pl.Int64).alias(name)),
+    "of lists": lambda frame, name: frame.with_columns(pl.lit([[1]], pl.List(pl.List(pl.Int64))).alias(name)),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_a_part_with_other_columns_is_named_with_its_column(whole: Path, tmp_path: Path, how: str) -> None:
+    """Somebody else's folder may hold Parquet files that are whole and none of Instar's."""
+    typed("judge", whole)
+    for part in sorted(whole.rglob("verdicts/*/*-*.parquet")) + sorted(whole.glob("*/*.parquet")):
+        frame = pl.read_parquet(part)
+        columns = ("case", "severity") if "verdicts" in part.parts else (frame.columns[0], frame.columns[-1])
+        for column in columns:
+            out = tmp_path / "run"
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.copytree(whole, out)
+            hurt = out / part.relative_to(whole)
+            hurt.unlink()
+            TAMPERED[how](frame, column).write_parquet(hurt)
+            hurt = hurt.rename(hurt.with_name(part_name(int(part.name[:10]), int(part.name[11:21]), hurt)))
+            reported = civil("report", out, "--out", tmp_path / "report.html", "--images", 0)
+            assert reported.code == 2, (part, column)
+            flat = "".join(reported.stderr.split())
+            assert str(hurt) in flat and f"'{column}'" in flat, (part, column, reported.stderr)
+            assert civil("repair-run", out).code == 0
+            assert not hurt.exists()
 
 
 def test_a_folder_that_cannot_be_written_says_so(shades: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from instar.store import Damaged, JudgingInfo, NoRun, Store, pieces, rows_frame
+from instar.store import VERDICT, Damaged, JudgingInfo, NoRun, Store, pieces, rows_frame
 from instar.store import store as store_module
 from tests.manifests import manifest_of
 
@@ -190,7 +190,7 @@ def test_what_is_known_of_a_judging_is_read_as_it_was_written(tmp_path: Path) ->
     store = Store(tmp_path)
     store.write_manifest(manifest_of())
     info = JudgingInfo("0", {"confidence": 0.3}, ("mirror(h) => poses",), ("0-0",), ("0-1",))
-    verdicts = pl.DataFrame({"case": ["a"], "rule": ["mirror(h) => poses"], "severity": [0.5]})
+    verdicts = rows_frame([{"case": "a", "rule": "mirror(h) => poses", "severity": 0.5}], VERDICT)
     assert store.judging_info("some") is None
     store.replace_verdicts("some", iter([verdicts, verdicts]), info)
     assert store.judging_info("some") == replace(info, parts=(0, 2))

@@ -13,7 +13,7 @@ import pytest
 import xxhash
 
 from instar.files import Elsewhere, place_file
-from instar.store import Busy, Damaged, DatasetInfo, Gone, JudgingInfo, NoRun, Store, repair, rows_frame
+from instar.store import VERDICT, Busy, Damaged, DatasetInfo, Gone, JudgingInfo, NoRun, Store, repair, rows_frame
 from tests.manifests import manifest_of
 
 INFO = JudgingInfo("0", {}, ("mirror(h) => poses",), (), ())
@@ -38,7 +38,7 @@ def a_run(folder: Path) -> Store:
 
 
 def verdicts(severity: float) -> pl.DataFrame:
-    return pl.DataFrame({"case": ["c0"], "rule": ["mirror(h) => poses"], "severity": [severity]})
+    return rows_frame([{"case": "c0", "rule": "mirror(h) => poses", "severity": severity}], VERDICT)
 
 
 def flip(path: Path, place: float = 0.5) -> None:

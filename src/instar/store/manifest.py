@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 
 import xxhash
 
 from instar.files import path_of, path_text, storable
-from instar.json_values import whole_number
+from instar.json_values import as_instance, as_text, whole_number
 from instar.outputs import Row
 from instar.store.shard import Shard
 
@@ -232,37 +232,13 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, values: Row) -> Manifest:
-        """From parsed JSON. What is missing or of another form raises TypeError, KeyError or ValueError."""
-        known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
-        recorded, shard = values.get("recorded"), values.get("shard")
+        """From parsed JSON. Raises ValueError, which names the entry, for what is missing or of another type."""
         counted = "shard" in values or values.get("planned")  # earlier versions wrote 0 for what is not known
-        search = values.get("search")
-        known.update(
-            search=None if search is None else _search(search),
-            machine=Machine(**values["machine"]),
-            system=SystemInfo(**values["system"]),
-            providers={need: ProviderInfo(**who) for need, who in values["providers"].items()},
-            suites=tuple(values["suites"]),
-            rules=tuple(values["rules"]),
-            panels=tuple(values["panels"]),
-            datasets=tuple(DatasetInfo(**one) for one in values["datasets"]),
-            shard=None if shard is None else Shard(**shard),
-            absent=tuple(Shard(**one) for one in values.get("absent", ())),
-            planned=values.get("planned") if counted else None,
-            recorded=None
-            if recorded is None
-            else RecordedInfo(tuple(RecordedTable(**table) for table in recorded["tables"]), recorded["inputs"]),
-        )
-        return cls(**known)
-
-
-def _search(values: Row) -> SearchInfo:
-    """From parsed JSON."""
-    combinations = tuple(
-        CombinationInfo(**{**one, "members": tuple(one["members"]), "cases": tuple(one["cases"])})
-        for one in values["combinations"]
-    )
-    return SearchInfo(**{**values, "members": tuple(values["members"]), "combinations": combinations})
+        manifest: Manifest = as_instance(dict(values) if counted else {**values, "planned": None}, "", cls)
+        for name, header in (("output", manifest.output), ("truth", manifest.truth)):
+            if header is not None:
+                as_text(header.get("kind"), f"{name}.kind")
+        return manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +261,6 @@ class JudgingInfo:
 
     @classmethod
     def from_dict(cls, values: Row) -> JudgingInfo:
-        """From parsed JSON. What is missing or of another form raises TypeError, KeyError or ValueError."""
-        names = {name: tuple(values[name]) for name in ("rules", "predictions", "cases")}
-        first, end = values["parts"]
-        return cls(values["instar"], values["options"], **names, parts=(first, end))
+        """From parsed JSON. Raises ValueError for what is missing or of another type."""
+        info: JudgingInfo = as_instance(values, "", cls)
+        return info

@@ -6,7 +6,7 @@ import hashlib
 import re
 import shlex
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,26 +97,62 @@ _checked: dict[Path, tuple[int, int, int]] = {}
 """Parts that were whole when they were read, by what changes when a file does: nobody reads a part twice for that."""
 
 
-def check_parts(run: Path, parts: Iterable[Part]) -> None:
+class TableSchema(NamedTuple):
+    """The columns of a table's parts by their types: those that all have and those that some have. A later version may
+    add others, of plain types."""
+
+    columns: Schema
+    optional: Schema
+
+    def fault_in(self, found: Schema) -> str:
+        """Describe the first column that is missing or of a wrong type. Returns "" if there is none."""
+        expected = {**self.optional, **self.columns}
+        for name in dict.fromkeys([*self.columns, *found]):
+            if name not in found:
+                return f"it has no column {name!r} ({_type_text(expected[name])})"
+            if name in expected and found[name] != expected[name]:
+                return f"its column {name!r} is {found[name]}, expected {_type_text(expected[name])}"
+            if name not in expected and found[name] not in _PLAIN:
+                return f"it has an unknown column {name!r} ({found[name]})"
+        return ""
+
+
+_PLAIN = (pl.Boolean, pl.Int32, pl.Int64, pl.UInt32, pl.Float32, pl.Float64, pl.String, pl.Null)
+
+
+def _type_text(kind: pl.DataType | type[pl.DataType]) -> str:
+    return str(kind() if isinstance(kind, type) else kind)
+
+
+def check_part(run: Path, part: Part, schema: Callable[[], TableSchema | None]) -> None:
     """Raises Damaged for a part that is not what was written, and FileNotFoundError for one that is gone."""
-    for part in parts:
-        status = part.path.lstat()
-        if not stat.S_ISREG(status.st_mode):
-            raise Damaged(run, part.path, _IRREGULAR)
-        state = (status.st_ino, status.st_mtime_ns, status.st_size)
-        if part.checksum and _checked.get(part.path) != state:
-            if _checksum(part.path) != part.checksum:
-                raise Damaged(run, part.path, "its content does not fit the checksum in its name")
-            _checked[part.path] = state
+    status = part.path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        raise Damaged(run, part.path, _IRREGULAR)
+    state = (status.st_ino, status.st_mtime_ns, status.st_size)
+    if _checked.get(part.path) != state:
+        if why := _footer_fault(part, schema()):
+            raise Damaged(run, part.path, why)
+        _checked[part.path] = state
 
 
-def fault_of(part: Part) -> str:
+def _footer_fault(part: Part, schema: TableSchema | None) -> str:
+    """Check what costs little: the checksum and the columns."""
+    if part.checksum and _checksum(part.path) != part.checksum:
+        return "its content does not fit the checksum in its name"
+    try:
+        return "" if schema is None else schema.fault_in(pl.read_parquet_schema(part.path))
+    except UNREADABLE as error:
+        return str(error).splitlines()[0]
+
+
+def fault_of(part: Part, schema: TableSchema | None) -> str:
     """What is wrong with a part, read from beginning to end; empty where nothing is."""
     if not _regular(part):
         return _IRREGULAR
     try:
-        if part.checksum and _checksum(part.path) != part.checksum:
-            return "its content does not fit the checksum in its name"
+        if why := _footer_fault(part, schema):
+            return why
         pl.read_parquet(part.path, glob=False)
     except OSError as error:
         return error.strerror or str(error)
@@ -125,10 +161,10 @@ def fault_of(part: Part) -> str:
     return ""
 
 
-def refuse_damaged(run: Path, parts: Iterable[Part]) -> None:
+def refuse_damaged(run: Path, parts: Iterable[Part], schema: TableSchema | None) -> None:
     """Raises Damaged for the first part that cannot be read: one of a format without checksums."""
     for part in parts:
-        if why := fault_of(part):
+        if why := fault_of(part, schema):
             raise Damaged(run, part.path, why) from None
 
 

@@ -55,8 +55,9 @@ def repair(store: Store) -> list[Repair]:
 def _fault(store: Store, table: str, part: Part) -> str:
     """What is wrong with a part; of one in a bucket, with what the bucket has."""
     store.place.bring(table, [part])
-    why = fault_of(part)
-    return fault_of(part) if why and store.place.bring_again(table, part) else why
+    schema = store.table_schema(table)
+    why = fault_of(part, schema)
+    return fault_of(part, schema) if why and store.place.bring_again(table, part) else why
 
 
 def _aside(store: Store, path: Path, why: str, content: str) -> Repair:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,7 +34,8 @@ from instar.store.parts import (
     Damaged,
     Part,
     Rows,
-    check_parts,
+    TableSchema,
+    check_part,
     group_rows,
     live_parts,
     names_of,
@@ -71,6 +73,10 @@ class NoRun(FileNotFoundError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def _truth_columns(kind: str | None) -> Schema:
+    return {f"truth_{name}": column for name, column in output_kind(kind).columns.items()} if kind else {}
 
 
 class Store:
@@ -127,8 +133,8 @@ class Store:
         try:
             self._manifest_read = content, Manifest.from_dict(values)
             return self._manifest_read[1]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._bad_manifest(f"{type(error).__name__}: {error}") from None
+        except ValueError as error:
+            raise self._bad_manifest(str(error)) from None
 
     def _bad_manifest(self, why: str) -> NoRun:
         return NoRun(
@@ -249,18 +255,32 @@ class Store:
     def _checked(self, table: str, parts: Sequence[Part]) -> None:
         """See to it that parts are here and what was written; raises Damaged for one that is not."""
         self.place.bring(table, parts)
+        schema = cache(partial(self.table_schema, table))
         for part in parts:
             try:
-                check_parts(self.folder, [part])
+                check_part(self.folder, part, schema)
             except Damaged:
                 if not self.place.bring_again(table, part):
                     raise
-                check_parts(self.folder, [part])
+                check_part(self.folder, part, schema)
+
+    def table_schema(self, table: str) -> TableSchema | None:
+        """Return the columns that the parts of a table have; None before a manifest says what the run holds."""
+        if not self.exists:
+            return None
+        manifest = self.manifest()
+        if table.startswith("verdicts/"):
+            return TableSchema(VERDICT, {})
+        if table == "predictions":
+            return TableSchema(self.prediction_schema(manifest.system.kind), {})
+        if table == "cases":
+            return TableSchema(CASE, _truth_columns(manifest.truth_kind))
+        return TableSchema({"apart": APART, "needs": NEED}[table], {})
 
     def _scanned(self, table: str, parts: Sequence[Part]) -> pl.LazyFrame:
         """Parts as one table, each checked: a damaged one must not be read, let alone be merged into another."""
         self._checked(table, parts)
-        return pl.concat([pl.scan_parquet(part.path, glob=False) for part in parts], how="diagonal")
+        return pl.concat([pl.scan_parquet(part.path, glob=False) for part in parts], how="diagonal_relaxed")
 
     def read(
         self,
@@ -296,7 +316,7 @@ class Store:
                     every.append(pl.scan_parquet(parts[number].path, glob=False).slice(first, count))
             elif parts:
                 every.append(self._scanned(table, parts))
-            lazy = pl.concat(every, how="diagonal").filter(of_cases(places.cases))
+            lazy = pl.concat(every, how="diagonal_relaxed").filter(of_cases(places.cases))
             lazy = lazy if where is None else lazy.filter(where)
             return (lazy if columns is None else lazy.select(columns)).collect()
 
@@ -327,7 +347,7 @@ class Store:
                     raise
             except UNREADABLE:
                 if attempt == 4:
-                    refuse_damaged(self.folder, parts)
+                    refuse_damaged(self.folder, parts, self.table_schema(table))
                     raise
         raise AssertionError("unreachable")
 
@@ -402,8 +422,7 @@ class Store:
         self.append("predictions", frame)
 
     def append_cases(self, rows: Sequence[Mapping[str, object]], truth: str | None) -> None:
-        columns = {f"truth_{name}": kind for name, kind in output_kind(truth).columns.items()} if truth else {}
-        self.append("cases", rows_frame(rows, {**CASE, **columns}))
+        self.append("cases", rows_frame(rows, {**CASE, **_truth_columns(truth)}))
 
     def append_needs(self, rows: Sequence[Mapping[str, object]]) -> None:
         self.append("needs", rows_frame(rows, NEED))
@@ -427,7 +446,7 @@ class Store:
 
     def judging_info(self, judging: str) -> JudgingInfo | None:
         """What is known of a judging's verdicts; None before there are any, or where its file is damaged."""
-        with suppress(FileNotFoundError, KeyError, TypeError, ValueError, RecursionError):
+        with suppress(FileNotFoundError, ValueError, RecursionError):
             values = unsealed(self.place.content(f"{self.verdict_table(judging)}/judging.json"))
             return JudgingInfo.from_dict(values) if isinstance(values, dict) else None
         return None
@@ -497,7 +516,7 @@ class Store:
             lazy = pl.scan_parquet(part.path, glob=False)
             return (lazy if where is None else lazy.filter(where)).select(wanted).collect()
         except UNREADABLE:
-            refuse_damaged(self.folder, [part])
+            refuse_damaged(self.folder, [part], self.table_schema(table))
             raise
 
     @contextmanager
