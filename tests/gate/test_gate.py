@@ -238,6 +238,11 @@ def test_a_shard_or_an_unfinished_run_does_not_pass(photos: Path, tmp_path: Path
         (LIMIT.format("mirror", "rat = 0.1"), "line 3: a limit has no 'rat'; did you mean rate?"),
         (LIMIT.format("mirror", "rate = 1.5"), "line 3: rate is between 0 and 1, got 1.5"),
         (LIMIT.format("mirror", 'rate = "low"'), "line 3: rate is a number, got 'low'"),
+        (LIMIT.format("mirror", "rate = nan"), "line 3: rate is a finite number, got nan"),
+        (LIMIT.format("mirror", "severity = inf"), "line 3: severity is a finite number, got inf"),
+        (LIMIT.format("mirror", "severity = 1" + "0" * 400), "line 3: severity is a finite number, got 1000"),
+        ("threshold = nan\n", "line 1: threshold is a finite number, got nan"),
+        ("threshold = -inf\n", "line 1: threshold is a finite number, got -inf"),
         (LIMIT.format("mirror", 'rate = 0.1\nsure = "yes"'), "line 4: sure is one of upper, lower, plain, got 'yes'"),
         (LIMIT.format("mirror", ""), "line 1: a limit has one of rate, severity, at_most, at_least"),
         ('[limit]\nof = "mirror"\n', r"line 1: .*write \[\[limit\]\], with two brackets"),
@@ -301,6 +306,13 @@ def test_a_bound_just_above_its_limit_does_not_read_like_it(runs: dict[str, inst
     bound = binomial_bounds(0, CASES)[1]
     failed = failures(runs["right"], tmp_path, LIMIT.format("mirror", f"rate = {bound - 0.0001}"))["mirror"]
     assert f"at most {100 * bound:.2f} %; at most {100 * bound - 0.01:.2f} % may" in failed
+
+
+def test_an_infinite_threshold_counts_what_is_lost_or_invented(runs: dict[str, instar.Run], tmp_path: Path) -> None:
+    assert failures(runs["right"], tmp_path, "threshold = inf\n" + LIMIT.format("mirror", "rate = 0.5")) == {}
+    assert set(failures(runs["forgetful"], tmp_path, "threshold = inf\n" + LIMIT.format("mirror", "rate = 0.1"))) == {
+        "mirror"
+    }
 
 
 def test_a_new_policy_is_held_by_the_run_it_was_made_of(runs: dict[str, instar.Run], tmp_path: Path) -> None:

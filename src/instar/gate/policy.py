@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -280,6 +282,10 @@ class _Reader:
             if not isinstance(value, kinds) or isinstance(value, bool):
                 raise self.wrong(place + name, f"{name} is {_KINDS[kinds]}, got {value!r}")
             number = value if isinstance(value, int | float) else 0.0
+            # at a threshold of infinity only what is lost or invented is a violation
+            infinite = name == "threshold" and number == math.inf
+            if kinds == (int, float) and not abs(number) <= sys.float_info.max and not infinite:
+                raise self.wrong(place + name, f"{name} is a finite number, got {value}")
             if (low is not None and number < low) or (high is not None and number > high):
                 least = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
                 raise self.wrong(place + name, f"{name} is {least}, got {value}")
