@@ -17,6 +17,8 @@ _SIGNED = re.compile(
     re.IGNORECASE,
 )
 """An address that opens an object for whoever knows it: its query is a key."""
+_LOGIN = re.compile(r"\b((?:s3|gs|az|hf|https?|ftp):/{1,2})[^\s/@\"'<>]*:[^\s@\"'<>]*@", re.IGNORECASE)
+"""A name and a password in an address."""
 _of_files: dict[str, str] = {}
 """Secrets that this process read from a file of credentials, by what they are called there."""
 SHORTEST = 8
@@ -62,21 +64,24 @@ class Secrets:
 def without_secrets(text: str) -> str:
     """A message without the secrets of this process's environment. Whoever cuts it does so afterwards: half of a
     secret is not recognised any more."""
-    return _SIGNED.sub(r"\1", environment_secrets().scrubbed(text))
+    return _SIGNED.sub(r"\1", _LOGIN.sub(r"\1", environment_secrets().scrubbed(text)))
 
 
 def plain_address(address: str) -> str:
-    """An address on the web as it may be stored and shown: without its query, which may be a key, and without a
-    password. Any other text stays as it is.
+    """An address as it may be stored and shown: without a password, and on the web without its query, which may be a
+    key. Any other text stays as it is.
 
-    >>> plain_address("https://me:secret@host/a b.jpg?X-Amz-Signature=1")
-    'https://host/a b.jpg'
+    >>> plain_address("https://me:secret@host/a b.jpg?X-Amz-Signature=1"), plain_address("s3://me:sec/ret@photos/a.jpg")
+    ('https://host/a b.jpg', 's3://photos/a.jpg')
     """
     scheme, mark, rest = address.partition("://")
-    if not mark or scheme.lower() not in ("http", "https"):
+    if not mark or scheme.lower() not in ("http", "https", "s3", "gs", "az", "hf"):
         return address
-    host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+    if scheme.lower() in ("http", "https"):
+        host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+    host = rest.partition("/")[0]
+    return f"{scheme}://{rest.rpartition('@')[2]}" if "@" in host or (":" in host and "@" in rest) else address
 
 
 def keep_secret(name: str, value: str) -> None:

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import instar
-from instar.case import read_input
+from instar.case import Case, read_input
 from instar.datasets import dataset
 from instar.reading import MAX_PIXELS, Unreadable
 from instar.remote import Missing, Unreachable, objects, web
 from instar.report import load_source
 from instar.secrets import plain_address, without_secrets
+from tests.cli.conftest import typed
 from tests.remote.servers import PAGE, S3, Answer, Web
 from tests.toys import rectangles, scene, write_scenes
 
@@ -270,6 +271,27 @@ def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
     server.close()
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("s3://me:hunter2@photos/sub", "s3://me:hunter2@photos/a.jpg", "gs://me:hunt/er2@photos/sub"),
+        *("hf://me:hunter2@datasets/a/b", "https://me:hunter2@127.0.0.1/a.jpg", "az://me:hunter2@photos/list.txt"),
+    ],
+)
+def test_a_password_in_an_address_is_refused_and_not_repeated(s3: S3, tmp_path: Path, address: str) -> None:
+    for command in (
+        ("run", "tests.toys:rectangles", "mirror(h)", address, "--out", tmp_path / "run", "--workers", 0),
+        ("run", "tests.toys:rectangles", "mirror(h)", "sample", "--out", address, "--workers", 0),
+        ("run", "tests.toys:rectangles", "insert", "sample", "--pool", address, "--out", tmp_path / "run"),
+        *(("show", address), ("view", address, "--no-browser"), ("report", address), ("repair-run", address)),
+        ("check", "tests.toys:rectangles", address),
+    ):
+        result = typed(*command)
+        assert result.code == 2, (command, result)
+        assert "er2" not in result.stdout + result.stderr, (command, result)
+    assert not s3.requests
+
+
 def test_addresses_without_what_may_be_a_key() -> None:
     for address, shown in {
         "https://me:word@host/a.png?x=1#y": "https://host/a.png",
@@ -281,7 +303,7 @@ def test_addresses_without_what_may_be_a_key() -> None:
     message = f"GET https://host/a.png?x=1&X-Goog-Signature={SIGNATURE} failed, see https://docs/page?chapter=2"
     assert without_secrets(message) == "GET https://host/a.png failed, see https://docs/page?chapter=2"
     with pytest.raises(Unreadable, match="a name and a password in an address are not used"):
-        read_input(next(dataset("https://me:word@host/a.png").cases()))
+        read_input(Case("a", path="https://me:word@host/a.png"))
 
 
 # --- Hugging Face ------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from instar.cli import (
 from instar.cli.printing import flags_spelled, visible_streams
 from instar.registry import BrokenPlugin, find, names
 from instar.remote import Advisory
+from instar.secrets import without_secrets
 
 TASKS = "Tasks"
 MORE = "More"
@@ -141,7 +142,7 @@ def _report(message: str) -> None:
     from instar.report.words import one_line
 
     with visible_streams():
-        print(f"instar: {one_line(message)}", file=sys.stderr)
+        print(f"instar: {one_line(without_secrets(message))}", file=sys.stderr)
 
 
 _usual_showwarning = warnings.showwarning

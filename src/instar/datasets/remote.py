@@ -11,7 +11,7 @@ from instar.datasets.dataset import PATH, Dataset, DatasetFamily, Distinct, coun
 from instar.datasets.folder import PICTURES, is_picture
 from instar.datasets.video import VIDEOS
 from instar.reading import Unreadable, file_text
-from instar.remote import address_in, in_bucket, joined, object_names
+from instar.remote import address_in, in_bucket, joined, object_names, refuse_login
 from instar.secrets import plain_address
 from instar.spelling import spell
 
@@ -68,6 +68,7 @@ def _open(name: str, *, path: str) -> Dataset:
     address = address_in(path)
     if address is None:
         raise ValueError(f"{path}: that is no address; one begins with s3://, gs://, az://, hf:// or https://")
+    refuse_login(address)
     shown = plain_address(address)
     name = name if shown == address else spell(REMOTE.name, {PATH.name: shown}, (PATH,))
     last = shown.rpartition("/")[2]

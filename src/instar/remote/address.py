@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path, PosixPath
 
+from instar.remote.errors import Unreachable
+from instar.secrets import plain_address
+
 BUCKETS = ("s3", "gs", "az")
 _ADDRESS = re.compile(r"(s3|gs|az|hf|https?):/{1,2}(?=[^/])", re.IGNORECASE)
 
@@ -30,9 +33,18 @@ def bucket_and_key(address: str) -> tuple[str, str]:
     >>> bucket_and_key("s3://photos/summer 2024/ä?.jpg")
     ('s3://photos', 'summer 2024/ä?.jpg')
     """
+    refuse_login(address)
     scheme, _, rest = address.partition("://")
     bucket, _, key = rest.partition("/")
     return f"{scheme}://{bucket}", key
+
+
+def refuse_login(address: str) -> None:
+    """Raise Unreachable if an address contains a name or a password."""
+    shown = plain_address(address)
+    scheme, _, rest = address.partition("://")
+    if "@" in rest.partition("/")[0] or (scheme in (*BUCKETS, "hf") and shown != address):
+        raise Unreachable(f"{shown}: a name and a password in an address are not used; leave them out")
 
 
 def joined(address: str, name: str) -> str:

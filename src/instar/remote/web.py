@@ -14,6 +14,7 @@ from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from typing import IO
 
+from instar.remote.address import refuse_login
 from instar.remote.errors import Missing, TooLarge, Unreachable
 from instar.secrets import keep_secret, plain_address
 
@@ -81,12 +82,9 @@ def hub_names(address: str) -> Iterator[str]:
 
 
 def _request_of(address: str) -> tuple[str, dict[str, str]]:
+    refuse_login(address)
     if not address.startswith("hf://"):
         scheme, _, rest = address.partition("://")
-        if "@" in rest.partition("/")[0]:
-            raise Unreachable(
-                f"{plain_address(address)}: a name and a password in an address are not used; leave them out"
-            )
         # signs that no address may hold are escaped, what is escaped stays
         return f"{scheme}://{urllib.parse.quote(rest, safe=_SIGNS)}", {}
     kind, repository, revision, path = _hub_parts(address)
@@ -99,6 +97,7 @@ def _request_of(address: str) -> tuple[str, dict[str, str]]:
 
 def _hub_parts(address: str) -> tuple[str, str, str, str]:
     """Kind of repository, its name, revision, path in it."""
+    refuse_login(address)
     parts = _HF.fullmatch(address)
     if parts is None:
         raise Unreachable(f"{address}: an address at Hugging Face is hf://datasets/OWNER/NAME[@REVISION]/PATH")
