@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import unicodedata
+import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPMessage
 from pathlib import Path
 
 import cv2
@@ -347,6 +350,59 @@ def test_images_at_hugging_face_are_read_with_a_token_that_only_it_sees(
         dataset("hf://datasets/me/secret")
     hub.close()
     files.close()
+
+
+def test_a_list_at_hugging_face_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(Hub):
+        length = 0
+
+        def answer(
+            self, method: str, path: str, headers: Mapping[str, str], content: bytes
+        ) -> tuple[int, dict[str, str], bytes]:
+            return 200, {"Link": f'<{self.address}{path}>; rel="next"'}, b"[]" + b" " * self.length
+
+    hub = Endless("")
+    monkeypatch.setenv("HF_ENDPOINT", hub.address)
+    monkeypatch.setattr(web, "MOST_PAGES", 5)
+    for hub.length, pages in ((0, 5), (1 << 20, 2)):
+        monkeypatch.setattr(web, "MOST_LISTED", 3 << 19)
+        hub.requests.clear()
+        with pytest.raises(Unreachable, match="hf://datasets/me/photos: the list of its files is too long"):
+            dataset("hf://datasets/me/photos")
+        assert len(hub.requests) == pages
+    hub.close()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "followed"),
+    [
+        *(("https", "http", False), ("https", "ftp", False), ("http", "ftp", False), ("https", "file", False)),
+        *(("http", "https", True), ("http", "http", True), ("https", "https", True)),
+    ],
+)
+def test_redirects_lead_to_encrypted_connections_alone(before: str, after: str, followed: bool) -> None:
+    request = urllib.request.Request(f"{before}://here.example/a.png")
+    redirects, headers, location = web._Redirects(), HTTPMessage(), f"{after}://elsewhere.example/a.png"
+    if followed:
+        led = redirects.redirect_request(request, io.BytesIO(), 302, "Found", headers, location)
+        assert led is not None and led.full_url == location
+    else:
+        with pytest.raises(Unreachable, match=f"redirects to {after}://"):
+            redirects.redirect_request(request, io.BytesIO(), 302, "Found", headers, location)
+
+
+def test_a_redirect_to_ftp_is_not_followed() -> None:
+    ftp, server = Pages({}), Pages({})
+
+    def lead_away(method: str, path: str) -> None:
+        raise Answer(302, headers={"Location": f"ftp{ftp.address.removeprefix('http')}/a.png"})
+
+    server.before = lead_away
+    with pytest.raises(Unreachable, match="redirects to ftp://"):
+        web.web_bytes(f"{server.address}/a.png", 1 << 20)
+    assert len(server.requests) == 1
+    server.close()
+    ftp.close()
 
 
 # --- pictures of a run -------------------------------------------------------------------------------

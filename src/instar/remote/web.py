@@ -24,6 +24,8 @@ WAIT, LONGEST_WAIT = 0.25, 30.0
 """Seconds before the second try, twice as many before each one after it; and as many as a server can ask for."""
 PATIENCE = 60.0
 """Seconds in which a server must send something."""
+MOST_PAGES, MOST_LISTED = 1_000, 1 << 29
+"""Pages (of 1,000 files at a hub) and bytes that a list may have."""
 _LATER = (408, 425, 429, 500, 502, 503, 504)
 _SIGNS = "/%:?&=#+,;@!$'()*~[]"
 _CHUNK = 1 << 20
@@ -39,13 +41,19 @@ class _Later(Exception):
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """A token goes to the host that it is for, and to no other that it leads to."""
+    """Follow redirects to https, and from http to http. A token goes to no other host than the one that it is for."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
+        before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
+        if after.scheme not in ("https", before.scheme):
+            raise Unreachable(
+                f"{plain_address(req.full_url)}: the server redirects to {after.scheme}:// at {after.hostname}; only "
+                "redirects to https are followed"
+            )
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if request is not None and urllib.parse.urlsplit(newurl)[:2] != urllib.parse.urlsplit(req.full_url)[:2]:
+        if request is not None and after[:2] != before[:2]:
             request.remove_header("Authorization")
         return request
 
@@ -67,18 +75,35 @@ def hub_names(address: str) -> Iterator[str]:
         "?recursive=true&limit=1000"
     )
     names: list[str] = []
-    while url:
-        content, headers = _got(url, _hub_headers(), shown=address, most=1 << 28)
+    for content in _hub_pages(url, address):
         try:
             names += [str(entry["path"]) for entry in json.loads(content) if entry["type"] == "file"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise Unreachable(f"{address}: the list of its files is none that Instar reads") from None
-        following = re.search(r'<([^>]+)>;\s*rel="next"', headers.get("Link") or "")
-        url = following[1] if following else ""
-        if url and not url.startswith(f"{_endpoint()}/"):
-            raise Unreachable(f"{address}: the list of its files goes on at another host")
     start = f"{path}/" if path else ""
     yield from sorted(name.removeprefix(start) for name in names if name.startswith(start))
+
+
+def _hub_pages(url: str, address: str) -> Iterator[bytes]:
+    """Yield the pages of a list. Raises Unreachable if it is too long, or continues at another host."""
+    left = MOST_LISTED
+    try:
+        for _ in range(MOST_PAGES):
+            content, headers = _got(url, _hub_headers(), shown=address, most=left)
+            yield content
+            left -= len(content)
+            following = re.search(r'<([^>]+)>;\s*rel="next"', headers.get("Link") or "")
+            if following is None:
+                return
+            url = following[1]
+            if not url.startswith(f"{_endpoint()}/"):
+                raise Unreachable(f"{address}: the list of its files goes on at another host")
+    except TooLarge:
+        pass
+    raise Unreachable(
+        f"{address}: the list of its files is too long: at most {MOST_PAGES:,} pages and {MOST_LISTED >> 20:,} MB are "
+        "read; give a folder in it"
+    )
 
 
 def _request_of(address: str) -> tuple[str, dict[str, str]]:
