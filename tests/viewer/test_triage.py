@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import anyio
 import pytest
 
 import instar
 from instar.analysis.precision import precision
 from instar.store import MOST_NOTE, Store, add_marks, new_mark, stored_marks
+from instar.viewer import application
 from instar.viewer.triage import MOST_BYTES
 from tests.viewer.conftest import HOSTILE, PORT, opened, settled, total
 
@@ -293,3 +295,27 @@ def test_damaged_marks_cost_no_page(client: Any, folder: Path) -> None:
     for path in ("/", "/gallery?run=run", "/gallery?run=run&mark=real"):
         assert client.get(path).status_code == 200
     assert "marks.json is damaged" in client.get("/gallery?run=run").text
+
+
+def test_a_client_that_leaves_while_it_sends_a_mark_raises_nothing(untouched: Path) -> None:
+    made = application([untouched], port=PORT)
+    headers = {"Host": f"127.0.0.1:{PORT}", "Origin": HERE, "X-Instar-Token": made.state.viewer.token}
+    scope = {
+        **{"type": "http", "method": "POST", "path": "/mark", "query_string": b"", "http_version": "1.1"},
+        "headers": [
+            (name.lower().encode(), value.encode())
+            for name, value in {**headers, "Content-Type": "application/json", "Content-Length": "90"}.items()
+        ],
+    }
+    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    anyio.run(made, scope, receive, send)
+    assert sent[0]["status"] == 400
+    assert next(messages, None) is None

@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -97,7 +97,11 @@ def application(
         routes=site.routes(),
         middleware=[Middleware(_Guard, port=port)],
         lifespan=lifespan,
-        exception_handlers={Unavailable: site.unavailable, HTTPException: site.refused},
+        exception_handlers={
+            Unavailable: site.unavailable,
+            HTTPException: site.refused,
+            ClientDisconnect: lambda request, error: Response(status_code=400),  # the client that would read it is gone
+        },
     )
     made.state.viewer = viewer
     return made
