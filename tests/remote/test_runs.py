@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -392,6 +393,22 @@ def test_a_damaged_copy_is_brought_again_and_a_damaged_part_is_set_aside(s3: S3,
     (one,) = repair(Store(RUN))
     assert one.aside == f"damaged/predictions-{copy.name}"
     assert f"photos/runs/first/{one.aside}" in s3.objects and key not in s3.objects
+    assert content(run(photos, RUN)) == whole
+
+
+@pytest.mark.usefixtures("always_fresh")
+def test_a_late_write_of_another_process_is_an_error_and_set_aside(s3: S3, photos: Path) -> None:
+    whole = content(run(photos, RUN))
+    (part,) = Store(RUN).whole_parts("predictions")
+    frame = pl.read_parquet(part.path)
+    slept = Bucket(Store(RUN).folder, "runs/first", objects_in("s3://photos"), photos.parent / "slept")
+    slept.add("predictions", part.first, part.last, lambda path: frame.head(5).write_parquet(path))
+    with pytest.raises(Damaged, match=part.path.name) as error:
+        Store(RUN).predictions()
+    (late,) = (path.name for path in slept.path.rglob("*.parquet"))
+    assert late in str(error.value)
+    (one,) = repair(Store(RUN))
+    assert one.aside == f"damaged/predictions-{late}"
     assert content(run(photos, RUN)) == whole
 
 

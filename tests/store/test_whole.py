@@ -148,6 +148,64 @@ def test_repair_sets_damage_aside_says_what_is_lost_and_forgets_what_stood_on_it
     assert repair(store) == [], "nothing is wrong that was not said"
 
 
+def rows_of(*cases: str) -> pl.DataFrame:
+    rows = [{"case": case, "follow_up": "source", "draw": 0, "repeat": 0, "status": "ok"} for case in cases]
+    return rows_frame(rows, Store.prediction_schema(Store(Path()), "poses"))
+
+
+@pytest.mark.parametrize(
+    ("late", "kept"),
+    [
+        (("c2", "c3"), ["c0", "c1", "c2", "c3"]),  # the larger one
+        (("c1", "c2", "c3"), ["c0", "c1", "c2"]),  # c1 is elsewhere, too
+    ],
+)
+def test_two_parts_of_one_range_are_an_error_and_one_of_them_is_set_aside(
+    tmp_path: Path, late: tuple[str, ...], kept: list[str]
+) -> None:
+    """A writer that slept wrote a part after another one had taken its place."""
+    store = a_run(tmp_path)
+    store.place.add("predictions", 2, 2, lambda path: rows_of(*late).write_parquet(path))
+    first, second = sorted((tmp_path / "predictions").glob("0000000002-*"))
+    for read in (store.predictions, lambda: store.merge("predictions"), lambda: store.state("predictions")):
+        with pytest.raises(Damaged) as error:
+            read()
+        assert str(first) in str(error.value) and second.name in str(error.value)
+    (one,) = repair(store)
+    assert Path(one.file) in (first.relative_to(tmp_path), second.relative_to(tmp_path))
+    assert one.aside is not None and (tmp_path / one.aside).is_file()
+    assert (first.name if one.file.endswith(second.name) else second.name) in one.fault
+    assert store.predictions()["case"].sort().to_list() == kept
+    assert repair(store) == []
+
+
+def test_without_a_part_that_repeats_nothing_all_of_a_range_are_set_aside(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    for late in ("c0", "c1"):
+        store.place.add("predictions", 2, 3, lambda path, late=late: rows_of(late, "c3").write_parquet(path))  # type: ignore[misc]
+    assert len(repair(store)) == 2
+    assert store.predictions()["case"].sort().to_list() == ["c0", "c1", "c2"]
+
+
+def test_ranges_that_overlap_are_an_error_and_one_that_lies_inside_another_is_merged_away(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    store.place.add("predictions", 0, 1, lambda path: rows_of("c0", "c1").write_parquet(path))
+    assert store.predictions().height == 3
+    store.place.add("predictions", 1, 3, lambda path: rows_of("c9").write_parquet(path))
+    with pytest.raises(Damaged, match="0000000001-0000000003"):
+        store.predictions()
+
+
+def test_verdicts_of_one_range_are_judged_again(tmp_path: Path) -> None:
+    store = a_run(tmp_path)
+    info = store.judging_info("default")
+    assert info is not None and store.holds_verdicts("default", info)
+    store.place.add("verdicts/default", 0, 0, lambda path: verdicts(0.75).write_parquet(path))
+    assert not store.holds_verdicts("default", info)
+    with pytest.raises(Damaged):
+        store.verdicts("default")
+
+
 # --- who else writes -------------------------------------------------------------------------------
 
 

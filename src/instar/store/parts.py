@@ -70,12 +70,34 @@ def parts_named(folder: Path, names: Iterable[str]) -> list[Part]:
 
 
 def live_parts(parts: Iterable[Part]) -> list[Part]:
-    """Those that count: one whose range lies inside another's has been merged into it."""
+    """Return the parts that count: one whose range lies inside a larger one has been merged into that."""
     live: list[Part] = []
     for part in parts:
-        if not live or part.last > live[-1].last:
+        if not live or part.last > live[-1].last or part[:2] == live[-1][:2]:
             live.append(part)
     return live
+
+
+def overlapping(live: Sequence[Part]) -> list[list[Part]]:
+    """Return the parts whose ranges overlap, in groups. One process numbers them one after the other, so that another
+    one wrote some of them."""
+    groups: list[list[Part]] = []
+    for part in live:
+        if groups and part.first <= groups[-1][-1].last:
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return [group for group in groups if len(group) > 1]
+
+
+def refuse_overlapping(run: Path, live: Sequence[Part]) -> None:
+    """Raise Damaged, which names both, if the ranges of two parts overlap."""
+    for first, second, *_ in overlapping(live):
+        raise Damaged(run, first.path, overlap_words(second))
+
+
+def overlap_words(other: Part) -> str:
+    return f"two processes wrote to the run, and {other.path.name} is of the same rows"
 
 
 def part_name(first: int, last: int, path: Path) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
 
 from instar.store.marks import set_marks_aside
-from instar.store.parts import Damaged, Part, fault_of, live_parts, rows_in
+from instar.store.merge import KEYS
+from instar.store.parts import Damaged, Part, fault_of, live_parts, overlap_words, overlapping, rows_in
 from instar.store.store import Store
 from instar.store.tables import APART
 
@@ -41,12 +44,10 @@ def repair(store: Store) -> list[Repair]:
         recorded = store.manifest().recorded is not None
         repairs = []
         for table, (what, remedy) in _CONTENTS.items():
-            for part in live_parts(store.place.parts(table)):
-                if why := _fault(store, table, part):
-                    rows = rows_in(part)
-                    count = "an unknown number of" if rows is None else f"{rows:,}"
-                    content = f"{count} {what}; {_RECORDED if recorded else remedy}"
-                    repairs.append(_aside(store, part.path, why, content))
+            remedy = _RECORDED if recorded else remedy
+            faulty = ((part, _fault(store, table, part)) for part in live_parts(store.place.parts(table)))
+            found = chain(faulty, _intruders(store, table))  # which looks at what is left
+            repairs += [_part_aside(store, part, why, what, remedy) for part, why in found if why]
         repairs += _blobs(store)
         _forget_unfounded(store)
     return [*repairs, *_verdicts(store), *_marks(store)]
@@ -58,6 +59,36 @@ def _fault(store: Store, table: str, part: Part) -> str:
     schema = store.table_schema(table)
     why = fault_of(part, schema)
     return fault_of(part, schema) if why and store.place.bring_again(table, part) else why
+
+
+def _part_aside(store: Store, part: Part, why: str, what: str, remedy: str) -> Repair:
+    rows = rows_in(part)
+    count = "an unknown number of" if rows is None else f"{rows:,}"
+    return _aside(store, part.path, why, f"{count} {what}; {remedy}")
+
+
+def _intruders(store: Store, table: str) -> Iterator[tuple[Part, str]]:
+    """Yield parts of the same rows as others, and why. Of each group one stays: the largest that repeats no key of the
+    rest of the table. Without such a part all of them go, and the next run makes their rows again."""
+    live = live_parts(store.place.parts(table))
+    for group in overlapping(live):
+        rest = [part for part in live if part not in group]
+        group.sort(key=lambda part: -(rows_in(part) or 0))
+        kept = next((part for part in group if not _repeats(part, rest, KEYS[table])), None)
+        for part in group:
+            if part != kept:
+                yield part, overlap_words(kept or next(other for other in group if other != part))
+        live = [*rest, *([kept] if kept else [])]
+
+
+def _repeats(part: Part, others: Sequence[Part], key: Sequence[str]) -> bool:
+    """Check that a part has a key that others have, too."""
+    if not others:
+        return False
+    keys, theirs = (
+        pl.concat([pl.scan_parquet(one.path, glob=False).select(key) for one in some]) for some in ([part], others)
+    )
+    return bool(keys.join(theirs, on=list(key), how="semi").select(pl.len()).collect().item())
 
 
 def _aside(store: Store, path: Path, why: str, content: str) -> Repair:

@@ -40,6 +40,7 @@ from instar.store.parts import (
     live_parts,
     names_of,
     refuse_damaged,
+    refuse_overlapping,
     small_runs,
 )
 from instar.store.tables import (
@@ -240,7 +241,10 @@ class Store:
         return self.place.parts(table)
 
     def _live(self, table: str) -> list[Part]:
-        return live_parts(self._parts(table))
+        """The parts that count. Raises Damaged if two processes wrote parts of the same rows."""
+        live = live_parts(self._parts(table))
+        refuse_overlapping(self.folder, live)
+        return live
 
     def whole_parts(self, table: str) -> list[Part]:
         """The parts of a table, where they can be read. Raises Damaged where one is not what was written."""
@@ -453,8 +457,8 @@ class Store:
 
     def holds_verdicts(self, judging: str, info: JudgingInfo) -> bool:
         """Whether all parts of a judging are there: whoever deletes one has it judged anew."""
-        numbers = {part.first for part in self._parts(self.verdict_table(judging))}
-        return numbers.issuperset(range(*info.parts))
+        numbers = [part.first for part in self._parts(self.verdict_table(judging)) if part.first in range(*info.parts)]
+        return len(numbers) == len({*numbers}) == len(range(*info.parts))
 
     def write_judging_info(self, judging: str, info: JudgingInfo) -> None:
         self.place.replace(f"{self.verdict_table(judging)}/judging.json", info.to_json())
@@ -498,6 +502,7 @@ class Store:
                 if number not in parts:
                     raise Damaged(self.folder, self.folder / table, f"part {number} of its verdicts is gone")
             wanted = [parts[number] for number in range(*info.parts)]
+            refuse_overlapping(self.folder, [part for part in self._parts(table) if part.first in range(*info.parts)])
             try:
                 self.place.bring(table, wanted)
                 return wanted
