@@ -2,6 +2,7 @@
 
 from instar.stats.distributions import hellinger, permutation_test, randomisation_test, wasserstein
 from instar.stats.linear import drawn_weights
+from instar.stats.lines import robust_line
 from instar.stats.samples import (
     bootstrap,
     clustered_difference,
@@ -60,6 +61,7 @@ __all__ = [
     "randomisation_test",
     "rank_test",
     "resamples",
+    "robust_line",
     "sequence_bounds",
     "sequence_quantile_bounds",
     "spearman",
