@@ -133,7 +133,8 @@ def check(
     if unreadable:
         verb = "is" if len(unreadable) == 1 else "are"
         message = f"{count_of(len(unreadable), loaded.takes)} that cannot be read {verb} left out: {unreadable[0]}"
-        findings.append(Finding("inputs", "skipped", f"{message}{' …' if len(unreadable) > 1 else ''}"))
+        words = f"{message}{' …' if len(unreadable) > 1 else ''}"
+        findings.append(Finding("inputs.unreadable", "inputs", "skipped", words, {"images": len(unreadable)}))
     confidence, fainter = _confidence(loaded.kind), 0
     paths = _pictures(Path(out), [name for name, _, _ in answers])
     replaced = sum(path.exists() for path in paths)
@@ -144,13 +145,13 @@ def check(
         write_png(path, draw_shapes(_shown(made), sure.shapes()))
     if replaced:
         message = f"{count_of(replaced, 'picture')} of an earlier check {'was' if replaced == 1 else 'were'} replaced"
-        findings.append(Finding("pictures", "ok", message))
+        findings.append(Finding("pictures.replaced", "pictures", "ok", message, {"pictures": replaced}))
     if fainter:
         message = (
             f"answers that score at least {confidence:g} are drawn, which rules count by default; "
             f"{count_of(fainter, 'fainter one')} {'is' if fainter == 1 else 'are'} not"
         )
-        findings.append(Finding("pictures", "ok", message))
+        findings.append(Finding("pictures.faint", "pictures", "ok", message, {"faint": fainter}))
     return findings, paths, found_any
 
 

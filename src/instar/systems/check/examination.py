@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from instar.outputs.marks import Mark
 from instar.own import failed_at, place_of
 from instar.skeleton import Skeleton
 from instar.spelling import UnknownName
+from instar.stats import binomial_excess
 from instar.systems.check.patience import Unanswered, watched
 from instar.systems.system import MissingExtra, System
 from instar.transforms import transformation
@@ -25,7 +26,6 @@ from instar.warp import Size, Warp
 
 Floats = npt.NDArray[np.float64]
 Answer = Output | Exception
-State = Literal["ok", "unsure", "warning", "problem", "skipped"]
 Marks = Sequence[Mark]
 
 SAME = 0.01
@@ -35,12 +35,23 @@ COUNTS = 0.5
 """The score from which on rules count an answer as something found, unless they are told otherwise."""
 FEWEST = 3
 """Images that must agree before something is doubted that may be right."""
+CHANCE = 0.05
+"""Votes that would be as one-sided as this by chance prove nothing."""
 SURE = 0.3
 """A score from which on an answer counts as one."""
 
 
 class Skip(Exception):
     """A question that has no meaning here; the message says why."""
+
+
+class Followed(NamedTuple):
+    """The answers to an image and to a changed one, and where its points went; `number` is that of the image."""
+
+    number: int
+    before: Output
+    after: Output
+    warp: Warp
 
 
 @dataclass
@@ -66,7 +77,7 @@ class Examination:
     astray: bool = False
     log: list[tuple[str, Exception | None]] = field(default_factory=list)
     leant_on: set[int] = field(default_factory=set)
-    _followed: dict[str, tuple[list[tuple[Output, Output, Warp]], range]] = field(default_factory=dict)
+    _followed: dict[str, tuple[list[Followed], range]] = field(default_factory=dict)
 
     def ask(self, images: Sequence[Input], seed: int = 0, what: str = "") -> list[Answer]:
         """Answers to copies, so that a system that writes into its inputs spoils nothing but itself.
@@ -105,10 +116,10 @@ class Examination:
     def name_of(self, image: Input) -> str:
         return next((name for name, one in self.images if one is image), f"a {self.system.takes} that is made here")
 
-    def failed(self, numbers: Collection[int]) -> str:
-        """In words how many of some questions failed, and the first error; empty where none did.
+    def failed(self, numbers: Collection[int]) -> tuple[str, dict[str, Any]]:
+        """Describe in words and figures how many of some questions failed. Both are empty if none did.
 
-        An image that failed as it is fails each time, and is told of once; so is that all of them did.
+        An image that failed unchanged fails each time and is reported once, and so is a system that always fails.
         """
         lost = [
             name for (name, _), answer in zip(self.images, self.first, strict=False) if isinstance(answer, Exception)
@@ -116,9 +127,10 @@ class Examination:
         others = [self.log[number] for number in sorted(numbers) if self.log[number][0] not in lost]
         wrong = [(what, error) for what, error in others if error is not None]
         if not wrong or len(lost) == len(self.images):
-            return ""
+            return "", {}
         what, error = wrong[0]
-        return f"{len(wrong)} of {len(others)} questions failed, first {what}: {described(error)}"
+        words = f"{len(wrong)} of {len(others)} questions failed, first {what}: {described(error)}"
+        return words, {"failed": len(wrong), "questions": len(others), "first": what}
 
     @property
     def answered(self) -> list[tuple[str, Input, Output]]:
@@ -173,19 +185,31 @@ class Examination:
         if self.astray:
             raise Skip("the coordinates must be right first")
 
-    def followed(self, spelling: str) -> list[tuple[Output, Output, Warp]]:
-        """Each answer that found something with the one to the transformed image, where that was answered."""
+    def followed(self, spelling: str) -> list[Followed]:
+        """Each answer that found something with the one to the transformed image, if that was answered."""
         if spelling not in self._followed:
-            pairs: list[tuple[Output, Output, Warp]] = []
+            pairs: list[Followed] = []
             begin = len(self.log)
             for image, answer in self.with_marks or [(image, answer) for _, image, answer in self.answered]:
                 after, warp = self.changed(image, spelling)
                 if not isinstance(after, Exception):
-                    pairs.append((answer, after, warp))
+                    number = next(n for n, (_, one) in enumerate(self.images) if one is image)
+                    pairs.append(Followed(number, answer, after, warp))
             self._followed[spelling] = pairs, range(begin, len(self.log))
         pairs, numbers = self._followed[spelling]
         self.leant_on.update(numbers)
         return pairs
+
+
+def outvoted(hits: int, votes: int) -> bool:
+    """Whether so many of the votes or more agree that it is no chance."""
+    return float(binomial_excess(hits, votes, 0.5)) <= CHANCE
+
+
+def votes_missing(hits: int, votes: int) -> int:
+    """How many more votes decide if all of them agree with the majority of these."""
+    most = max(hits, votes - hits)
+    return next(more for more in range(votes + 10) if outvoted(most + more, votes + more))
 
 
 def skeleton_of(output: Output) -> Skeleton | None:

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from instar.case import Input
 from instar.outputs import Output
 from instar.scene import Scene
 from instar.systems.check import geometry, maps, memory, questions, scenes, subjects
-from instar.systems.check.examination import Examination, Skip, State, described
+from instar.systems.check.examination import Examination, Skip, described
 from instar.systems.check.patience import Unanswered
+from instar.systems.check.results import Finding, Result
 from instar.systems.system import System
 
 SAMPLES = 8
 """So many inputs are asked where nobody says how many: each is predicted about a dozen times."""
-Question = Callable[[Examination], tuple[State, str]]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at: what was seen and, where it is not ok, what to change."""
-
-    name: str
-    state: State
-    message: str
+Question = Callable[[Examination], Result]
 
 
 def check_system(
@@ -56,26 +47,41 @@ def check_system(
             findings.append(_finding(name, question, examined))
     except Unanswered:
         left = questions_of[len(findings) :]
-        findings += [Finding(name, "skipped", "not asked after one that was not answered in time") for name, _ in left]
-    if failed := examined.failed(range(len(examined.log))):
-        between = {"ok": ", but ", "problem": "; besides, "}.get(findings[0].state)
-        message = failed if between is None else f"{findings[0].message}{between}{failed}"
-        findings[0] = Finding(findings[0].name, "problem", message)
+        late = "not asked after one that was not answered in time"
+        findings += [Finding(f"{_area(name)}.skipped", name, "skipped", late) for name, _ in left]
+    failed, figures = examined.failed(range(len(examined.log)))
+    if failed:
+        first = findings[0]
+        between = {"ok": ", but ", "problem": "; besides, "}.get(first.state)
+        message = failed if between is None else f"{first.message}{between}{failed}"
+        code = first.code if first.state == "problem" else "answers.failed_changed"
+        findings[0] = Finding(code, first.name, "problem", message, {**first.figures, "changed": figures})
     return findings, examined.answered
 
 
+def _area(name: str) -> str:
+    """The first part of the codes of a question."""
+    return "sides" if name == "left/right" else name
+
+
 def _finding(name: str, question: Question, examined: Examination) -> Finding:
-    """What comes out of a question. Where parts of it failed, the rest is no reason to call anything right."""
+    """Ask a question. If parts of it failed, the rest can't prove anything right."""
     examined.leant_on.clear()
+    area = _area(name)
     try:
-        state, message = question(examined)
+        result = question(examined)
     except Skip as reason:
-        state, message = "skipped", str(reason)
-    except Exception as error:  # an answer nobody thought of is a finding about the system, not a crash
-        return Finding(name, "problem", f"the answers could not be compared: {described(error)}")
-    if state in ("ok", "unsure", "skipped") and (failed := examined.failed(examined.leant_on)):
-        return Finding(name, "unsure", failed if state == "skipped" else f"{failed}. Apart from that: {message}")
-    return Finding(name, state, message)
+        result = Result(f"{area}.skipped", "skipped", str(reason))
+    except Exception as error:  # an unforeseen output is a finding about the system, not a crash
+        message = f"the answers could not be compared: {described(error)}"
+        return Finding(f"{area}.incomparable", name, "problem", message)
+    code, state, message, figures = result.code, result.state, result.message, result.figures
+    if state in ("ok", "unsure", "skipped"):
+        failed, counts = examined.failed(examined.leant_on)
+        if failed:
+            message = failed if state == "skipped" else f"{failed}. Apart from that: {message}"
+            return Finding(f"{area}.unanswered", name, "unsure", message, {**figures, **counts})
+    return Finding(code, name, state, message, figures)
 
 
 _OF_IMAGES: tuple[tuple[str, Question], ...] = (

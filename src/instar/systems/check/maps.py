@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from instar.outputs.segmentation import UNKNOWN, Segmentation
-from instar.systems.check.examination import Examination, Skip, State, percent
+from instar.systems.check.examination import Examination, Skip, percent
+from instar.systems.check.results import Result, ok, problem, warning
 from instar.warp import Size, Warp
 
 Cells = npt.NDArray[np.uint8]
@@ -29,16 +30,23 @@ def _inner(cells: Cells, size: Size, *, corner: bool) -> Cells:
     return cells[top : top + max(kept[1], 1), left : left + max(kept[0], 1)]
 
 
-READINGS: tuple[tuple[str, Callable[[Cells, Size], Cells], str], ...] = (
-    ("the columns of the image for rows", lambda cells, size: cells.T, "Transpose it: a map is (height, width)"),
-    ("the image upside down", lambda cells, size: cells[::-1], "Turn its rows round"),
-    ("the image in a mirror", lambda cells, size: cells[:, ::-1], "Turn its columns round"),
+READINGS: tuple[tuple[str, str, Callable[[Cells, Size], Cells], str], ...] = (
     (
+        "map.transposed",
+        "the columns of the image for rows",
+        lambda cells, size: cells.T,
+        "Transpose it: a map is (height, width)",
+    ),
+    ("map.upside_down", "the image upside down", lambda cells, size: cells[::-1], "Turn its rows round"),
+    ("map.mirrored", "the image in a mirror", lambda cells, size: cells[:, ::-1], "Turn its columns round"),
+    (
+        "map.letterbox",
         "a square with the image in its middle (letterbox)",
         lambda cells, size: _inner(cells, size, corner=False),
         "Cut the margins off",
     ),
     (
+        "map.letterbox_corner",
         "a square with the image in its corner (letterbox)",
         lambda cells, size: _inner(cells, size, corner=True),
         "Cut the margins off",
@@ -46,7 +54,7 @@ READINGS: tuple[tuple[str, Callable[[Cells, Size], Cells], str], ...] = (
 )
 
 
-def class_map(examined: Examination) -> tuple[State, str]:
+def class_map(examined: Examination) -> Result:
     examined.need_answers()
     if not all(isinstance(answer, Segmentation) for _, _, answer in examined.answered):
         raise examined.unsuited()
@@ -57,30 +65,34 @@ def class_map(examined: Examination) -> tuple[State, str]:
         raise Skip("no changed image was answered")
     own = _overlap(pairs, lambda cells, size: cells)
     if own >= POOR:
-        return _offset(pairs["mirror(h)"]) or (
-            "ok",
-            f"the map follows the image: classes overlap by {percent(own)} at least",
-        )
-    others = [(_overlap(pairs, read), words, advice) for words, read, advice in READINGS]
-    best, words, advice = max(others)
+        words = f"the map follows the image: classes overlap by {percent(own)} at least"
+        return _offset(pairs["mirror(h)"]) or ok("map.ok", words, overlap=own)
+    others = [(_overlap(pairs, read), code, words, advice) for code, words, read, advice in READINGS]
+    best, code, words, advice = max(others)
     if best > max(POOR, own + 0.5 * (1 - own)):
-        return "problem", (
+        return problem(
+            code,
             f"the map looks like one of {words}: in changed images classes overlap by {percent(own)}, read so by "
-            f"{percent(best)}. {advice}"
+            f"{percent(best)}. {advice}",
+            overlap=own,
+            read=best,
         )
     beside = _offset(pairs["mirror(h)"])
     if beside or own >= WRONG:
-        return beside or ("ok", f"the map follows the image, roughly: classes overlap by {percent(own)} and more")
-    return "warning", (
+        words = f"the map follows the image, roughly: classes overlap by {percent(own)} and more"
+        return beside or ok("map.roughly", words, overlap=own)
+    return warning(
+        "map.astray",
         "the map does not follow the image: where it is moved, mirrored, squeezed or padded, classes overlap by "
-        f"{percent(own)} only. See whether the map goes back through the same scaling and margins as the image"
+        f"{percent(own)} only. See whether the map goes back through the same scaling and margins as the image",
+        overlap=own,
     )
 
 
 def _pairs(examined: Examination, probe: str) -> list[Pair]:
     return [
         (before, after, warp)
-        for before, after, warp in examined.followed(probe)
+        for _, before, after, warp in examined.followed(probe)
         if isinstance(before, Segmentation) and isinstance(after, Segmentation)
     ]
 
@@ -112,7 +124,7 @@ def _mean_iou(expected: Cells, actual: Cells) -> float:
     return float(np.mean(overlaps)) if overlaps else 1.0
 
 
-def _offset(pairs: Sequence[Pair]) -> tuple[State, str] | None:
+def _offset(pairs: Sequence[Pair]) -> Result | None:
     """Whether a mirror shows that every map sits beside its image: both are off, to different sides."""
     offsets, gains = [], []
     for before, after, warp in pairs:
@@ -129,7 +141,9 @@ def _offset(pairs: Sequence[Pair]) -> tuple[State, str] | None:
     if not offsets or np.median(gains) < 0.05 or np.ptp(np.sign(offsets)) > 0 or abs(np.median(offsets)) < 1:
         return None
     far = float(np.median(offsets))
-    return "problem", (
+    return problem(
+        "map.offset",
         f"the map sits {abs(far):.2g} px too far {'right' if far > 0 else 'left'}: in a mirrored image it is off twice "
-        "as far the other way. See where the image lies in the model's frame"
+        "as far the other way. See where the image lies in the model's frame",
+        pixels=far,
     )

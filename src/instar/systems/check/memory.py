@@ -9,14 +9,15 @@ import numpy as np
 
 from instar.case import Input
 from instar.outputs.forecast import Forecast
-from instar.systems.check.examination import Answer, Examination, State, compared, difference
+from instar.systems.check.examination import Answer, Examination, compared, difference
+from instar.systems.check.results import Result, ok, problem, warning
 from instar.transforms import transformation
 
 ROUND = ("A", "A", "changed", "changed", "A", "B", "A", "B", "changed", "A")
 """Each image after itself, and after others."""
 
 
-def repeats(examined: Examination) -> tuple[State, str]:
+def repeats(examined: Examination) -> Result:
     examined.need_answers()
     pictures = [image for _, image in examined.images]
     again = [examined.one(image) for image in reversed(pictures)][::-1]
@@ -31,44 +32,52 @@ def repeats(examined: Examination) -> tuple[State, str]:
     examined.steady = not unlike
     if settled and unlike:
         if _remembers(contexts) or _moves_on(sequence):
-            return "problem", (
+            return problem(
+                "determinism.remembers",
                 f"it remembers: the same {what} is answered differently after another {what} ({unlike}), and alike "
                 f"after the same one. Switch off tracking and smoothing from {what} to {what}, or make a new model for "
-                "each"
+                "each",
+                difference=unlike,
             )
         if system.deterministic:
-            return "problem", (
+            return problem(
+                "determinism.differs",
                 f"it counts as deterministic, as all that is not declared otherwise, but the same {what} was answered "
                 f"differently: {unlike}. Switch off tracking from {what} to {what} and anything random; or declare it, "
-                "a function with @declare(deterministic=False)"
+                "a function with @declare(deterministic=False)",
+                difference=unlike,
             )
-        return "problem", (
+        return problem(
+            "determinism.seed_unused",
             f"the same {what} with the same seed was answered differently: {unlike}. Hand the seed to every random "
-            "generator the model uses, or declare seedable=False"
+            "generator the model uses, or declare seedable=False",
+            difference=unlike,
         )
     if system.deterministic:
-        return "ok", f"the same {what} gets the same answer, whatever was asked before"
+        return ok("determinism.ok", f"the same {what} gets the same answer, whatever was asked before")
     other = [examined.one(image, seed) for seed in (1, 2) for image in pictures] if system.seedable else []
     varied = unlike or any(difference(a, b) for a, b in zip(examined.first * 2, other, strict=False))
     if not varied:
         return _never_varied(examined)
     if system.seedable:
-        return "ok", "answers differ from seed to seed and repeat with the same seed"
-    return "ok", "answers differ from prediction to prediction, as declared"
+        return ok("determinism.seeded", "answers differ from seed to seed and repeat with the same seed")
+    return ok("determinism.stochastic", "answers differ from prediction to prediction, as declared")
 
 
-def _never_varied(examined: Examination) -> tuple[State, str]:
+def _never_varied(examined: Examination) -> Result:
     """What to say of a system that was declared stochastic, and is not: several futures claim to be drawn."""
     forecasts = [answer for _, _, answer in examined.answered if isinstance(answer, Forecast)]
     seeds = ", whatever the seed" if examined.system.seedable else ""
     if examined.system.seedable and any(len(answer) > 1 for answer in forecasts):
-        return "warning", (
+        return warning(
+            "determinism.seed_ignored",
             f"it answers with several futures, and they never differ{seeds}: the seed is ignored. Hand it to every "
-            "random generator the model uses, or declare deterministic=True"
+            "random generator the model uses, or declare deterministic=True",
         )
-    return "ok" if forecasts else "warning", (
+    return (ok if forecasts else warning)(
+        "determinism.never_varied",
         f"declared stochastic, but three predictions never differed{seeds}: declare deterministic=True and repeats "
-        "cost nothing"
+        "cost nothing",
     )
 
 

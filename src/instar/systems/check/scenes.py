@@ -12,7 +12,8 @@ from instar.outputs import Output
 from instar.outputs.forecast import Forecast
 from instar.outputs.heat import HeatMap
 from instar.scene import Scene
-from instar.systems.check.examination import Examination, Floats, Skip, State
+from instar.systems.check.examination import Examination, Floats, Skip
+from instar.systems.check.results import Result, ok, problem, unsure, warning
 
 SIDE, STEPS, PACE = 160, 12, 4.0
 SEEDS = (0, 1, 2, 3)
@@ -69,7 +70,7 @@ def _hellinger(one: Floats, other: Floats) -> float:
     return float(np.sqrt(((np.sqrt(one) - np.sqrt(other)) ** 2).sum() / 2))
 
 
-def place(examined: Examination) -> tuple[State, str]:
+def place(examined: Examination) -> Result:
     """Whether futures begin where the past ends."""
     examined.need_answers()
     # where the scale of a map is not known, metres fit nowhere
@@ -82,11 +83,14 @@ def place(examined: Examination) -> tuple[State, str]:
         "displacements in metres": lambda at, scene: at / (scene.metres_per_pixel or np.nan) + scene.position,
     }
     advice = {
-        "(y, x)": "Exchange the two",
-        "displacements": "Add the last position of the past",
-        "shares of the map": "Multiply x by the width and y by the height",
-        "metres": "Divide by metres_per_pixel",
-        "displacements in metres": "Divide by metres_per_pixel and add the last position of the past",
+        "(y, x)": ("exchanged", "Exchange the two"),
+        "displacements": ("displacements", "Add the last position of the past"),
+        "shares of the map": ("shares", "Multiply x by the width and y by the height"),
+        "metres": ("metres", "Divide by metres_per_pixel"),
+        "displacements in metres": (
+            "displacements_in_metres",
+            "Divide by metres_per_pixel and add the last position of the past",
+        ),
     }
     off: dict[str, list[float]] = {words: [] for words in readings}
     strides = dict.fromkeys(readings, 0.0)
@@ -110,19 +114,25 @@ def place(examined: Examination) -> tuple[State, str]:
         # metres only where it is twice as near, since people slow down
         unlike = {words: abs(float(np.log(max(strides[words], 1e-3) / paces))) for words in fitting}
         best = min(fitting, key=lambda words: unlike[words] + ("metres" in words) * np.log(2))
-        return "problem", (
+        kind, words = advice[best]
+        return problem(
+            f"coordinates.{kind}",
             f"the first position of a future is {own:.0f} steps from the last one of the past; read as {best} it is "
-            f"{steps[best]:.1f}. {advice[best]}"
+            f"{steps[best]:.1f}. {words}",
+            steps=own,
+            read=steps[best],
         )
     if own > 4:
-        return "problem", (
+        return problem(
+            "coordinates.elsewhere",
             f"the first position of a future is {own:.0f} steps from the last one of the past: positions are pixels of "
-            "the map given, not metres, and not of a crop or of the model's input"
+            "the map given, not metres, and not of a crop or of the model's input",
+            steps=own,
         )
-    return "ok", f"futures begin {own:.1f} steps from where the past ends"
+    return ok("coordinates.ok", f"futures begin {own:.1f} steps from where the past ends", steps=own)
 
 
-def samples(examined: Examination) -> tuple[State, str]:
+def samples(examined: Examination) -> Result:
     """Whether several futures are several. Who stands still may well go on so, and has one."""
     examined.need_answers()
     several = [(scene, answer) for _, scene, answer in examined.answered if isinstance(answer, Forecast)]
@@ -136,17 +146,18 @@ def samples(examined: Examination) -> tuple[State, str]:
         raise Skip("everybody stands still at the end of the past")
     count = len(walking[0])
     if all(bool(np.ptp(answer.futures, axis=0).max() < 1e-3) for answer in walking):
-        return "warning", f"the {count} futures of an answer are all the same one: draw them, or return one"
+        words = f"the {count} futures of an answer are all the same one: draw them, or return one"
+        return warning("samples.same", words, futures=count)
     paths = [np.round(answer.futures, 3).reshape(len(answer), -1) for answer in walking]
     different = sorted(len(np.unique(each, axis=0)) for each in paths)
     usual = different[len(different) // 2]
     message = f"{count} different futures" if usual == count else f"{usual} of {count} futures are different"
     if fewer := sum(each < usual for each in different):
         message += f"; fewer in {fewer} of {len(different)} scenes, {different[0]} at the least"
-    return "ok", message
+    return ok("samples.ok", message, futures=count, different=usual, least=different[0], fewer=fewer)
 
 
-def history(examined: Examination) -> tuple[State, str]:
+def history(examined: Examination) -> Result:
     """Whether it matters where somebody came from."""
     examined.need_answers()
     scene = walk(80, 80, 0.0)
@@ -155,24 +166,27 @@ def history(examined: Examination) -> tuple[State, str]:
     apart = float(np.linalg.norm(ahead.mean(0) - behind.mean(0), axis=1).max())
     chance = float(np.linalg.norm(ahead - ahead.mean(0), axis=2).max())
     if apart <= max(0.5 * PACE, chance):
-        return "warning", (
+        return warning(
+            "past.ignored",
             "somebody who comes from the other side gets the same futures: the past is not looked at. See whether all "
-            "of it is given to the model, and in the right order"
+            "of it is given to the model, and in the right order",
+            apart=apart,
+            chance=chance,
         )
     way = (ahead.mean(0)[-1] - scene.position) @ np.array([1.0, 0.0])
     if way < -PACE and (behind.mean(0)[-1] - scene.position)[0] > PACE:
-        return (
-            "problem",
+        return problem(
+            "past.reversed",
             "people walk back where they came from: the past is read from its end, the oldest comes first",
         )
-    return "ok", "where somebody came from makes a difference"
+    return ok("past.ok", "where somebody came from makes a difference", apart=apart, chance=chance)
 
 
 AHEAD = (84, 20, 96, 60)
 """x0, y0, x1, y1 of the wall that the person of the first scene walks into."""
 
 
-def map_read(examined: Examination) -> tuple[State, str]:
+def map_read(examined: Examination) -> Result:
     """Whether a wall matters where it stands, or where it would stand on a map read in another way: to the futures, and
     where it does not to the probability map."""
     examined.need_answers()
@@ -186,12 +200,12 @@ def map_read(examined: Examination) -> tuple[State, str]:
         "in a mirror": (SIDE - x1, y0, SIDE - x0, y1),
     }
     walled = {words: _forecasts(examined, _walled(scene, *wall)) for words, wall in walls.items()}
-    by_futures = _futures_moved(free, walled).state()
+    by_futures = _futures_moved(free, walled).result()
     heat = free[0].heat
-    if by_futures[0] not in ("warning", "unsure") or heat is None:
+    if by_futures.state not in ("warning", "unsure") or heat is None:
         return by_futures
-    by_heat = _heat_moved(free, walled, heat).state()
-    return by_futures if by_heat[0] == "warning" and by_futures[0] == "unsure" else by_heat
+    by_heat = _heat_moved(free, walled, heat).result()
+    return by_futures if by_heat.state == "warning" and by_futures.state == "unsure" else by_heat
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,24 +221,32 @@ class _Moved:
     pixels: bool
     nothing: str = ""
 
-    def state(self) -> tuple[State, str]:
+    def result(self) -> Result:
         reading = max(self.others, key=lambda words: self.others[words])
         worst = self.others[reading]
         own = f"a wall ahead moves {self.moved} {self._text(self.own)}"
         if worst > max(2 * self.own, 4 * self.little, self.chance):
-            return "problem", (
+            return problem(
+                "map.misread",
                 f"{own}, and one that would be ahead on a map read {reading} by {self._text(worst)}. scene.classes is "
-                "(height, width): row y, column x"
+                "(height, width): row y, column x",
+                own=self.own,
+                read=worst,
+                reading=reading,
             )
         if self.own <= self.little:
-            return "warning", (
+            return warning(
+                "map.ignored",
                 f"a wall ahead, of the class {WALL}, makes no difference{self.nothing}: the system does not look at "
                 "the map. If it should, see whether scene.classes gets to the model, and whether its classes are found "
-                "by scene.names"
+                "by scene.names",
+                own=self.own,
+                chance=self.chance,
             )
         if self.own <= self.chance:
-            return "unsure", f"{own}, and chance by {self._text(self.chance)}: too close to tell"
-        return "ok", f"{own}, one elsewhere by {self._text(worst)}"
+            words = f"{own}, and chance by {self._text(self.chance)}: too close to tell"
+            return unsure("map.unsure", words, own=self.own, chance=self.chance)
+        return ok("map.ok", f"{own}, one elsewhere by {self._text(worst)}", own=self.own, elsewhere=worst)
 
     def _text(self, far: float) -> str:
         return f"{far:.1f} px" if self.pixels else f"{far:.2f}"
@@ -272,7 +294,7 @@ EVEN = 48
 """So many points across and down stand for a map that is the same everywhere."""
 
 
-def map_place(examined: Examination) -> tuple[State, str]:
+def map_place(examined: Examination) -> Result:
     """Whether the probability map lies where the futures go, or would if its cells were read in another way."""
     examined.need_answers()
     if examined.astray:
@@ -296,18 +318,26 @@ def map_place(examined: Examination) -> tuple[State, str]:
     shares = {words: float(np.mean(np.divide(some, even))) for words, some in far.items()}
     own = shares.pop("")
     best = min(shares, key=lambda words: shares[words])
+    figures = {"pixels": np.mean(far[""]), "even": np.mean(even)}
     away = f"the probability map lies {np.mean(far['']):.0f} px from the futures in the mean"
     if own > max(4 * shares[best], FAR_SHARE / 3):
-        return "problem", (
+        return problem(
+            "probability.misread",
             f"{away}; read {best} it is {np.mean(far[best]):.0f} px. A probability map is (height, width): row y, "
-            "column x, from the upper left corner"
+            "column x, from the upper left corner",
+            reading=best,
+            read=np.mean(far[best]),
+            **figures,
         )
     if own > FAR_SHARE:
-        return "warning" if own > 0.9 else "unsure", (
+        accuse = warning if own > 0.9 else unsure
+        return accuse(
+            "probability.elsewhere",
             f"{away}, and one that is the same everywhere {np.mean(even):.0f} px: it hardly says where somebody "
-            "goes, or its cells lie elsewhere. They cover the whole map, or the box that is given (x0, y0, x1, y1)"
+            "goes, or its cells lie elsewhere. They cover the whole map, or the box that is given (x0, y0, x1, y1)",
+            **figures,
         )
-    return "ok", f"{away}, one that is the same everywhere {np.mean(even):.0f} px"
+    return ok("probability.ok", f"{away}, one that is the same everywhere {np.mean(even):.0f} px", **figures)
 
 
 FAR_SHARE = 0.4

@@ -9,7 +9,8 @@ import numpy as np
 
 from instar.outputs.labels import Labels
 from instar.outputs.marks import found_twice, often_twice
-from instar.systems.check.examination import SURE, Examination, Skip, State
+from instar.systems.check.examination import SURE, Examination, Skip
+from instar.systems.check.results import Result, ok, problem, warning
 
 NO_CLASS = ("background", "__background__", "bg", "n/a", "")
 """What lists of names have in places that no object has: first of all, and for COCO's numbers that were never used."""
@@ -26,32 +27,41 @@ MANY = 0.25
 """The share of objects called *background* that is no accident, and no class which somebody asked for."""
 
 
-def extent(examined: Examination) -> tuple[State, str]:
+def extent(examined: Examination) -> Result:
     """Landmarks in one place, and zeros that stand for nothing."""
     examined.need_places()
     marks = [mark for _, answer in examined.with_marks for mark in answer.marks()]
     spread = [mark.spread for mark in marks if np.isfinite(mark.places[:, 0]).sum() > 1]
     if spread and np.mean(np.array(spread) < 1e-3) > 0.5:
         what = "boxes have no area" if examined.boxes else "all landmarks of a subject lie in one place"
-        return "problem", (
-            f"{what}, in {sum(each < 1e-3 for each in spread)} of {len(spread)}: see whether the right axis of the "
-            "model's output is read, and return nothing where nothing is found"
+        flat = sum(each < 1e-3 for each in spread)
+        return problem(
+            "extent.none",
+            f"{what}, in {flat} of {len(spread)}: see whether the right axis of the model's output is read, and return "
+            "nothing where nothing is found",
+            flat=flat,
+            found=len(spread),
         )
     zeros = [int(np.isin(mark.places, (0.0, -1.0)).all(1).sum()) for mark in marks]
     whole = sum(count == len(mark.places) for count, mark in zip(zeros, marks, strict=True))
     if whole:
-        return "problem", (
-            f"{whole} of {len(marks)} that were found are nothing but zeros or −1: leave out what was not found"
+        return problem(
+            "extent.zeros",
+            f"{whole} of {len(marks)} that were found are nothing but zeros or −1: leave out what was not found",
+            zeros=whole,
+            found=len(marks),
         )
     if not examined.boxes and sum(zeros) > 1:
-        return "problem", (
+        return problem(
+            "extent.zero_landmarks",
             f"{sum(zeros)} landmarks lie at exactly (0, 0) or (−1, −1), as if that meant not found: leave them out "
-            "with NaN, or they count as found at the image's corner"
+            "with NaN, or they count as found at the image's corner",
+            zeros=sum(zeros),
         )
-    return "ok", "what is found has an extent, and nothing lies at (0, 0)"
+    return ok("extent.ok", "what is found has an extent, and nothing lies at (0, 0)", found=len(marks))
 
 
-def doubled(examined: Examination) -> tuple[State, str]:
+def doubled(examined: Examination) -> Result:
     """The same thing found twice."""
     examined.need_pixels()
     twice = every = 0
@@ -62,18 +72,26 @@ def doubled(examined: Examination) -> tuple[State, str]:
     if not every:
         raise Skip("nothing was found in any image")
     if often_twice(twice, every):
-        return "warning", (
+        return warning(
+            "doubled.often",
             f"{twice} of {every} that were found lie on another one of the same class: objects are found twice. Switch "
-            "on non-maximum suppression (NMS), or lower its overlap"
+            "on non-maximum suppression (NMS), or lower its overlap",
+            twice=twice,
+            found=every,
         )
-    return "ok", "nothing is found twice" if not twice else f"{twice} of {every} lie on another one of the same class"
+    words = "nothing is found twice" if not twice else f"{twice} of {every} lie on another one of the same class"
+    return ok("doubled.ok", words, twice=twice, found=every)
 
 
-def classes(examined: Examination) -> tuple[State, str]:
+def classes(examined: Examination) -> Result:
     """Whether classes may be counted from another place than their names; else how often each was found."""
     if of_images := [(name, answer) for name, _, answer in examined.answered if isinstance(answer, Labels)]:
         firsts = ", ".join(f"{name}: {_first_class(answer)}" for name, answer in of_images)
-        return "ok", f"first classes are {firsts}: see whether the images show that"
+        return ok(
+            "classes.first",
+            f"first classes are {firsts}: see whether the images show that",
+            first={name: answer.classes[0] if len(answer) else None for name, answer in of_images},
+        )
     examined.need_places()
     named = [(image, mark) for image, answer in examined.with_marks for mark in examined.sure_marks(answer)]
     labels = Counter(mark.label for _, mark in named)
@@ -83,15 +101,20 @@ def classes(examined: Examination) -> tuple[State, str]:
         return trouble
     for label, direction in NEXT_TO_PERSON.items():
         if standing := _upright(examined, label):
-            return "warning", (
+            return warning(
+                f"classes.{direction.replace(' ', '_')}",
                 f"{standing}: class numbers look off by one, {direction}. COCO's person is number 0 in a list of 80 "
-                "names and number 1 in its annotations. If the images show people, count from the other one"
+                "names and number 1 in its annotations. If the images show people, count from the other one",
+                label=label,
+                found=labels,
             )
     more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
     counts = ", ".join(f"{count} × {name}" for name, count in labels.most_common(SHOWN))
     faint = sum(len(answer.marks()) for _, answer in examined.with_marks) - len(named)
     besides = f" (and {faint} that score below {SURE:g}, or below half of the best one)" if faint else ""
-    return "ok", f"found were {counts}{more}{besides}: see whether the images show that"
+    return ok(
+        "classes.ok", f"found were {counts}{more}{besides}: see whether the images show that", found=labels, faint=faint
+    )
 
 
 def _first_class(answer: Labels) -> str:
@@ -116,21 +139,28 @@ def _upright(examined: Examination, label: str) -> str:
     return f"{count} of {every} that are called {label} are taller than wide, in {images} images, and no person is"
 
 
-def _without_name(labels: Counter[str]) -> tuple[State, str] | None:
+def _without_name(labels: Counter[str]) -> Result | None:
     """Objects of a class that is none, or has no name: numbers and names are counted from different places."""
     none = [name for name in labels if name.strip().lower() in NO_CLASS]
     numbers = [name for name in labels if _NUMBER.fullmatch(name.strip().lower())]
     if none:
         count = sum(labels[name] for name in none)
-        return "problem" if count >= MANY * labels.total() else "warning", (
+        accuse = problem if count >= MANY * labels.total() else warning
+        return accuse(
+            "classes.background",
             f"{count} of {labels.total()} objects are called {none[0]!r}, which no object "
             "is. Class numbers and names are counted from different places: lists with a background begin at 1, others "
-            "at 0, and COCO's own numbers go up to 90 with gaps"
+            "at 0, and COCO's own numbers go up to 90 with gaps",
+            count=count,
+            found=labels,
         )
     if numbers and len(numbers) < len(labels):
-        return "warning", (
+        return warning(
+            "classes.without_name",
             f"{', '.join(sorted(numbers)[:SHOWN])} have no name, while other classes have: the list of names is too "
             "short. COCO's own numbers go up to 90 with gaps, and a list of 80 names leaves the gaps out: other names "
-            "are then wrong as well"
+            "are then wrong as well",
+            numbers=sorted(numbers),
+            found=labels,
         )
     return None
