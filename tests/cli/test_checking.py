@@ -26,7 +26,9 @@ def test_check_finds_a_wrong_adapter(typed: Type, photos: Path, tmp_path: Path) 
     values = json.loads(
         typed("check", "tests.cli.wrong:normalised", photos / "000.png", "--out", tmp_path / "b", "--json").stdout
     )
-    assert "problem" in {finding["state"] for finding in values["findings"]}
+    (finding,) = [finding for finding in values["findings"] if finding["state"] == "problem"]
+    assert (finding["code"], finding["name"]) == ("coordinates.normalised", "coordinates")
+    assert max(finding["figures"]["high"]) <= 1
     assert values["pictures"] == [str(tmp_path / "b" / "000.png")]
 
 

@@ -248,26 +248,18 @@ class Fault:
 
 
 FAULTS = {
-    "x, y, width, height as corners": Fault(xywh, "*", "error", check="add x to the width and y to the height"),
-    "y before x": Fault(y_before_x, "shift(*", None, purpose="x and y exchanged", check=r"look like \(y, x\)"),
+    "x, y, width, height as corners": Fault(xywh, "*", "error", check="answers.failed"),
+    "y before x": Fault(y_before_x, "shift(*", None, purpose="x and y exchanged", check="coordinates.exchanged"),
     "the letterbox's offset stays": Fault(
-        offset_of_the_letterbox, "pad(*", "lost", purpose="letterbox", check="letterbox.*Take the margins off"
+        offset_of_the_letterbox, "pad(*", "lost", purpose="letterbox", check="aspect.margins"
     ),
-    "aspect ignored": Fault(
-        aspect_ignored, "pad(*", None, purpose="another aspect", check="in a squeezed or padded image places are"
-    ),
+    "aspect ignored": Fault(aspect_ignored, "pad(*", None, purpose="another aspect", check="aspect.astray"),
     "boxes in the model's size": Fault(
-        in_the_models_size,
-        "resolution(*",
-        None,
-        purpose="boxes in the model's size",
-        check="stays at the same coordinates",
+        in_the_models_size, "resolution(*", None, purpose="boxes in the model's size", check="scale.model_pixels"
     ),
-    "boxes as shares of the frame": Fault(shares_of_the_frame, "shift(*", "lost", check="look normalised"),
-    "boxes half as far": Fault(half_as_far, "shift(*", None, check="too far left, the more the larger the image is"),
-    "boxes on a grid": Fault(
-        on_a_grid, "shift(*", None, purpose="boxes on a grid", check="in a rescaled image places are"
-    ),
+    "boxes as shares of the frame": Fault(shares_of_the_frame, "shift(*", "lost", check="coordinates.normalised"),
+    "boxes half as far": Fault(half_as_far, "shift(*", None, check="scale.mirror_offset"),
+    "boxes on a grid": Fault(on_a_grid, "shift(*", None, purpose="boxes on a grid", check="scale.astray"),
     "boxes drawn to the middle": Fault(drawn_to_the_middle, "shift(*", None, purpose="drawn to the middle"),
     "boxes 20 % too large when small": Fault(too_large_when_small, "resolution(*", None, purpose="boxes that grow"),
     "misses at the border": Fault(misses_at_the_border, "pad(*", "invented", purpose="misses at the border"),
@@ -292,11 +284,7 @@ FAULTS = {
         nearly_blind_in_the_dark, "brightness(*", "faint", purpose="scores that collapse in less light"
     ),
     "a ghost in the light": Fault(
-        ghost_in_the_light,
-        "gamma(0.5)*",
-        "invented",
-        purpose="ghosts in more light",
-        check="1 found in an evenly grey image",
+        ghost_in_the_light, "gamma(0.5)*", "invented", purpose="ghosts in more light", check="empty.found"
     ),
     "doubled when blurred": Fault(doubled_when_blurred, "motion(*", "doubled", purpose="blur"),
     "another class in the dark": Fault(other_class_in_the_dark, "brightness(*", "class", purpose="less light"),
@@ -312,12 +300,7 @@ FAULTS = {
         gives_up_without_one, "erase(1, only=*others)", "missing", purpose="lost when another one is erased"
     ),
     "answers by chance": Fault(
-        jittery(),
-        "identity*",
-        "lost",
-        deterministic=False,
-        purpose="chance",
-        check="the same image was answered differently",
+        jittery(), "identity*", "lost", deterministic=False, purpose="chance", check="determinism.differs"
     ),
 }
 

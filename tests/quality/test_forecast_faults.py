@@ -89,49 +89,39 @@ FORECAST_FAULTS: Mapping[str, Seeded] = {
         "identity => varies",
         "the seed is ignored",
         words="the seed is ignored",
-        check="whatever the seed",
+        check="determinism.seed_ignored",
     ),
     "one future ten times": Seeded(
         seeded.identical,
         "identity => varies",
         "all futures of a run are one",
         words="all futures of a run are one",
-        check="all the same one",
+        check="samples.same",
     ),
     "the mean alone": Seeded(
         seeded.mean_only,
         "identity => varies",
         "all futures of a run are one",
         words="all futures of a run are one",
-        check="all the same one",
+        check="samples.same",
     ),
     "the history is ignored": Seeded(
-        seeded.history_ignored,
-        "turn_past => follows",
-        "past ignored",
-        words="past ignored",
-        check="the past is not looked at",
+        seeded.history_ignored, "turn_past => follows", "past ignored", words="past ignored", check="past.ignored"
     ),
     "the history is read backwards": Seeded(
-        seeded.first_step_only,
-        "turn_past => follows",
-        "past opposed",
-        words="past opposed",
-        check="people walk back where they came from",
+        seeded.first_step_only, "turn_past => follows", "past opposed", words="past opposed", check="past.reversed"
     ),
     "nobody ever goes anywhere": Seeded(
-        seeded.stands, "turn_past => follows", "past ignored", words="past ignored", check="the past is not looked at"
+        seeded.stands, "turn_past => follows", "past ignored", words="past ignored", check="past.ignored"
     ),
     "everybody goes right": Seeded(
         seeded.to_the_right,
         _EVERY_WAY,
         words=r"rotate90\(1\) \(.+\): by up to",
         purpose="one direction of the frame unlike others",
-        check="the past is not looked at",
+        check="past.ignored",
     ),
-    "the map is read transposed": Seeded(
-        seeded.transposed, _TREE, "crossing", words="by up to", check="a map read with rows for columns"
-    ),
+    "the map is read transposed": Seeded(seeded.transposed, _TREE, "crossing", words="by up to", check="map.misread"),
     "obstacles are ignored": Seeded(seeded.BLIND, _TREE, "crossing", words="futures go through an obstacle"),
     "always straight ahead": Seeded(seeded.always_straight, _WALL, "crossing", words="futures go through an obstacle"),
     "walks through trees": Seeded(
@@ -192,7 +182,7 @@ FORECAST_FAULTS: Mapping[str, Seeded] = {
         "mirror(h) => wvc",
         "1 of 20 futures have positions that are not finite",
         words="1 of 20 futures have positions that are not finite",
-        check="positions that are not finite numbers",
+        check="answers.failed",
     ),
     "the probability map is a pixel off": Seeded(
         Walker(shift=1),

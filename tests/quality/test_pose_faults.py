@@ -63,11 +63,7 @@ def others(*caught: str) -> tuple[str, ...]:
 
 FAULTS = {
     "never exchanges left and right": Fault(
-        f.never_exchanges,
-        ("mirror(h)",),
-        "exchanged",
-        spared=others("mirror(h)"),
-        check="in mirrored images landmarks keep their side",
+        f.never_exchanges, ("mirror(h)",), "exchanged", spared=others("mirror(h)"), check="sides.few"
     ),
     "exchanges them for any flip": Fault(
         f.exchanges_for_any_flip,
@@ -87,11 +83,7 @@ FAULTS = {
         f.exchanged_in_the_dark, DARK, "exchanged", spared=others(*DARK), purpose="dark images"
     ),
     "does not move in a mirror": Fault(
-        f.place_not_mirrored,
-        ("mirror(h)",),
-        "exchanged",
-        spared=others("mirror(h)"),
-        check="in mirrored images landmarks keep their side",
+        f.place_not_mirrored, ("mirror(h)",), "exchanged", spared=others("mirror(h)"), check="sides.few"
     ),
     "ankles are not exchanged": Fault(
         f.ankles_not_exchanged,
@@ -114,14 +106,14 @@ FAULTS = {
         f.x_and_y_exchanged,
         ("mirror(h)", "stretch(1.25, 1)", "mirror(both)"),
         spared=PHOTOMETRIC,
-        check=r"look like \(y, x\)",
+        check="coordinates.exchanged",
     ),
     "answers in its own size": Fault(
         f.answers_in_its_own_size,
         ("stretch(1.25, 1)", "resolution(0.2)", LEFT_RIGHT),
         spared=PHOTOMETRIC,
         purpose="coordinates of another size",
-        check="stays at the same coordinates",
+        check="scale.model_pixels",
     ),
     "on a grid of pixels": Fault(
         f.on_a_grid_of_pixels, ("resolution(0.2)",), spared=PHOTOMETRIC, purpose="coarse grids"
@@ -137,27 +129,27 @@ FAULTS = {
         (LEFT_RIGHT, TOP_BOTTOM, "stretch(1.25, 1)"),
         spared=PHOTOMETRIC,
         purpose="letterbox offsets to the sides",
-        check="in a squeezed or padded image places are",
+        check="aspect.astray",
     ),
     "the aspect ratio is ignored": Fault(
         f.aspect_ignored,
         (LEFT_RIGHT, TOP_BOTTOM, "stretch(1.25, 1)"),
         spared=PHOTOMETRIC,
         purpose="an aspect ratio that is ignored",
-        check="in a squeezed or padded image places are",
+        check="aspect.astray",
     ),
     "a border that is not taken off": Fault(
         f.border_not_taken_off,
         (LEFT_RIGHT, TOP_BOTTOM),
         spared=PHOTOMETRIC,
         purpose="letterbox offsets above and below",
-        check="in a squeezed or padded image places are",
+        check="aspect.astray",
     ),
     "always in the same place": Fault(
         f.always_in_the_same_place,
         ("mirror(both)", "rotation(25)", SHIFT, LEFT_RIGHT, "resolution(0.2)"),
         spared=PHOTOMETRIC,
-        check="stays at the same coordinates",
+        check="scale.model_pixels",
     ),
     "the mean pose of the frame": Fault(
         f.mean_pose_of_the_frame,
@@ -175,11 +167,7 @@ FAULTS = {
     "drawn along a streak": Fault(f.drawn_along_a_streak, BLUR, spared=SPATIAL, purpose="blur"),
     "in one place along a streak": Fault(f.in_one_place_along_a_streak, BLUR, spared=SPATIAL, purpose="blur"),
     "in one place but along a streak": Fault(
-        f.in_one_place_except_along_a_streak,
-        BLUR,
-        spared=SPATIAL,
-        purpose="blur",
-        check="all landmarks of a subject lie in one place",
+        f.in_one_place_except_along_a_streak, BLUR, spared=SPATIAL, purpose="blur", check="extent.none"
     ),
     # the stripes are upright, and outlive blur along them
     "nobody without fine texture": Fault(

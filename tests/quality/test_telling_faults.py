@@ -101,7 +101,7 @@ rules = ["identity", "mirror(h)", "gamma(2)"]
 empty = "keep"
 """
 """Nothing twice is severity 0, as in the suites of papers."""
-_SAME, _BLIND = "inputs that were compared have the same answer", "does not look at the image"
+_SAME, _BLIND = "inputs that were compared have the same answer", "looks.same"
 FAULTS = {
     "poses of low scores": Fault(
         weak_poses(0.31),
@@ -109,7 +109,7 @@ FAULTS = {
         "No score reaches the confidence of 0.5, from which on something counts as found; the highest is 0.31. If the "
         "scores of this system are that low, judge with `--set confidence=0.15 --set margin=0.07`.",
         question="scores",
-        checked="no score reaches the confidence of 0.5",
+        checked="scores.weak",
     ),
     "poses with logits": Fault(weak_poses(-1.5), "poses", "All scores are -1.5, and not between 0 and 1."),
     "people without landmarks": Fault(
@@ -117,14 +117,10 @@ FAULTS = {
         "poses",
         "In 4 of 4 source images the system is sure that somebody is there, and gives not a single landmark",
         question="found",
-        checked="all its coordinates are NaN",
+        checked="found.nothing_usable",
     ),
     "boxes of low scores": Fault(
-        weak_boxes(0.02),
-        "detections",
-        "the highest is 0.02",
-        question="scores",
-        checked="no score reaches the confidence of 0.5",
+        weak_boxes(0.02), "detections", "the highest is 0.02", question="scores", checked="scores.weak"
     ),
     "nobody, judged as published": Fault(
         lambda pixels: Poses.from_array(np.empty(0), skeleton=_BONES),
@@ -132,7 +128,7 @@ FAULTS = {
         "The system found nothing in 4 of 4 source images",
         KEPT,
         "found",
-        "nothing was found",
+        "found.nothing",
     ),
     "nothing, judged as published": Fault(
         lambda pixels: Detections.from_xyxy(np.empty((0, 4)), []),
@@ -140,7 +136,7 @@ FAULTS = {
         "The system found nothing in 4 of 4 source images",
         KEPT,
         "found",
-        "nothing was found",
+        "found.nothing",
     ),
     "one class for everything": Fault(
         lambda pixels: Labels.from_scores(["disc", "star"], [0.8, 0.2]), "labels", _SAME, "", "looks", _BLIND
@@ -200,7 +196,7 @@ def test_check_says_it_too(name: str) -> None:
     system = from_function(declare(kind=fault.kind)(lambda pixels: fault.answer(pixels)), name)
     answers, _ = check_system(system, [(str(number), Image(pixels)) for number, pixels in enumerate(IMAGES)])
     (finding,) = [finding for finding in answers if finding.name == fault.question]
-    assert finding.state in ("warning", "problem") and fault.checked in finding.message
+    assert finding.state in ("warning", "problem") and finding.code == fault.checked
 
 
 def test_check_counts_as_rules_do() -> None:

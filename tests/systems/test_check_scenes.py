@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -30,7 +29,7 @@ def slower(scene: Scene) -> Scene:
 def test_displacements_of_who_slows_down_are_not_taken_for_metres() -> None:
     moved = walker(lambda scene, rng: ahead(scene, rng) - scene.position)
     finding = finding_of(moved, [slower(scene) for _, scene in SCENES], "coordinates")
-    assert "read as displacements it is" in finding.message, finding.message
+    assert finding.code == "coordinates.displacements", finding
 
 
 def straight(scene: Scene, rng: np.random.Generator) -> np.ndarray:
@@ -45,8 +44,9 @@ def test_futures_are_counted_of_who_walks() -> None:
     first, second, wide = (scene for _, scene in SCENES)
     still = replace(first, past=np.repeat(first.past[-1:], len(first.past), axis=0))
     system = walker(straight)
-    assert finding_of(system, [first, still, second], "samples").message == "20 different futures"
+    same = finding_of(system, [first, still, second], "samples").figures
+    assert (same["different"], same["fewer"]) == (20, 0)
     fewer = finding_of(system, [first, second, wide], "samples")
-    assert fewer.state == "ok"
-    assert re.fullmatch(r"20 different futures; fewer in 1 of 3 scenes, \d at the least", fewer.message), fewer
+    assert fewer.code == "samples.ok"
+    assert (fewer.figures["different"], fewer.figures["fewer"]) == (20, 1) and fewer.figures["least"] < 10, fewer
     assert finding_of(system, [still], "samples").state == "skipped"
