@@ -11,7 +11,7 @@ import polars as pl
 from instar.outputs import Schema
 from instar.relations.relation import Evidence, Relation
 from instar.spelling import Parameter
-from instar.stats import bootstrap, pearson, spearman
+from instar.stats import bootstrap, greatest_interval, pearson, resamples, spearman
 from instar.transforms.words import digits, percentage
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ _OWN: Schema = {**dict.fromkeys(_BASE, pl.String), "severity": pl.Float64, "reas
 
 
 def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | str:
-    """One row of numbers per case, and how rows become the measure at each level, with the source's last.
+    """One row of numbers per case, and how sums of rows become the measure at each level, with the source's last.
 
     Cases that miss a level are left out. A text says why there is nothing to compute. A column that is not counted but
     measured has no value for the source: 0, which is what a perfect system has.
@@ -82,10 +82,11 @@ def _levels(evidence: Evidence) -> tuple[Floats, Callable[[Floats], Floats]] | s
     finite = table[np.isfinite(table)]
     table = np.where(np.isinf(table), finite.max() if len(finite) else 1.0, table)
 
-    def measured(rows: Floats) -> Floats:
+    def measured(sums: Floats) -> Floats:
         if pooled is not None:
-            return pooled(*np.moveaxis(rows.sum(0), -1, 0))
-        return np.append(rows.mean((0, 2)), 0.0)
+            return pooled(*np.moveaxis(sums, -1, 0))
+        means = sums[..., 0] / len(table)
+        return np.concatenate([means, np.zeros_like(means[..., :1])], -1)
 
     return table, measured
 
@@ -121,13 +122,13 @@ def correlation(evidence: Evidence) -> pl.DataFrame:
     order, sign = np.arange(len(evidence.levels), dtype=np.float64), _sign(evidence)
 
     def strength(rows: Floats) -> float:
-        return pearson(order, measured(rows)[:-1])
+        return pearson(order, measured(rows.sum(0))[:-1])
 
     r, measure = strength(table), str(evidence.parameters["measure"])
-    if sign * r >= 0 and sign and measure in SHARES and not measured(table)[-1]:
+    if sign * r >= 0 and sign and measure in SHARES and not measured(table.sum(0))[-1]:
         return _verdict(_CORRELATION, None, f"there was nothing to lose: {measure} of the source is 0")
     low, high = bootstrap(table, strength)
-    rho, least = spearman(order, measured(table)[:-1]), evidence.parameters["least"]
+    rho, least = spearman(order, measured(table.sum(0))[:-1]), evidence.parameters["least"]
     severity = max(0.0, least - (sign * r if sign else abs(r)))
     return _verdict(_CORRELATION, severity, r=r, rho=rho, low=low, high=high, cases=len(table))
 
@@ -135,10 +136,12 @@ def correlation(evidence: Evidence) -> pl.DataFrame:
 def degradation(evidence: Evidence) -> pl.DataFrame:
     """How much of the measure is surely lost beyond what is allowed: the worst level decides.
 
-    `drop` is the source's measure less the level's (for an error the other way round), with its 95 % interval over
-    resampled cases, each with its source and its level. What is lost of a share of what is right is relative to what
-    there was to lose, the source's share: `lost`, with its interval. Severity is what the lower end of that interval
-    exceeds `margin` by: 0 where the interval reaches the margin.
+    `drop` is the source's measure less the level's (for an error the other way round) at the level that loses most,
+    with the 95 % interval of the greatest drop of all levels, over resampled cases, each with its source and all its
+    levels (`greatest_interval`). What is lost of a share of what is right is relative to what there was to lose, the
+    source's share: `lost`, with its interval. Severity is what the lower end of that interval exceeds `margin` by: 0 if
+    the interval reaches the margin. If no level truly loses more than the margin, severity is above 0 with a
+    probability of 2.5 % at most, however many levels there are.
     """
     levels = _levels(evidence)
     if not isinstance(levels, str) and len(levels[0]) < 2:
@@ -149,35 +152,43 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
     measure = str(evidence.parameters["measure"])
     relative = measure in SHARES and evidence.parameters["of"] == "baseline"
 
-    def drops(rows: Floats) -> Floats:
-        values = measured(rows)
-        return np.asarray((values[-1] - values[:-1]) * (-1.0 if measure in WRONGS else 1.0))
+    def drops(values: Floats) -> Floats:
+        return np.asarray((values[..., -1:] - values[..., :-1]) * (-1.0 if measure in WRONGS else 1.0))
 
-    def shares(rows: Floats) -> Floats:
-        first = measured(rows)[-1]
-        return drops(rows) / (first if first > 0 else 1.0) if relative else drops(rows)
+    def shares(values: Floats) -> Floats:
+        first = values[..., -1:]
+        return drops(values) / np.where(first > 0, first, 1.0) if relative else drops(values)
 
-    dropped, values = drops(table), measured(table)
+    values = measured(table.sum(0))
+    dropped = drops(values)
     if np.isnan(dropped).any():
         return _verdict(_DEGRADATION, None, "nothing was found on both sides at some level")
     if relative and values[-1] == 0:
         return _verdict(_DEGRADATION, None, f"there was nothing to lose: {measure} of the source is 0")
     worst = int(np.argmax(dropped))
-    low, high = bootstrap(table, lambda rows: float(np.nan_to_num(drops(rows)[worst])))
-    lost_low, lost_high = bootstrap(table, lambda rows: float(np.nan_to_num(shares(rows)[worst])))
+    drawn = measured(_resampled(table))
+    low, high = greatest_interval(np.nan_to_num(drops(drawn)))
+    lost_low, lost_high = greatest_interval(np.nan_to_num(shares(drawn)))
     return _verdict(
         _DEGRADATION,
         max(0.0, lost_low - evidence.parameters["margin"]),
         drop=float(dropped[worst]),
         low=low,
         high=high,
-        lost=float(shares(table)[worst]),
+        lost=float(shares(values)[worst]),
         lost_low=lost_low,
         lost_high=lost_high,
         baseline=float(values[-1]),
         value=float(values[worst]),
         cases=len(table),
     )
+
+
+def _resampled(table: Floats) -> Floats:
+    """The sums over resampled cases: a thousand resamples for each level, since the error is shared among levels."""
+    rows = table.reshape(len(table), -1)
+    sums = [weights @ rows for weights in resamples(len(table), times=1000 * table.shape[1])]
+    return np.concatenate(sums).reshape(-1, *table.shape[1:])
 
 
 def _measure_words(measure: str) -> str:
