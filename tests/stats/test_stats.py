@@ -8,7 +8,17 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from instar.stats import bootstrap, pearson, spearman, wilson
+from instar.stats import (
+    binomial_bounds,
+    bootstrap,
+    clustered_share,
+    greatest_interval,
+    median_interval,
+    pearson,
+    resamples,
+    spearman,
+    wilson,
+)
 
 
 @given(
@@ -78,3 +88,48 @@ def test_bootstrap_is_repeatable_and_wider_with_more_confidence() -> None:
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
     with pytest.raises(ValueError, match="nothing to resample"):
         bootstrap([], gap)
+
+
+@pytest.mark.parametrize("count", [6, 7, 8, 12, 20, 41])
+def test_the_interval_of_a_median_covers_exactly_as_order_statistics_do(count: int) -> None:
+    low, high = median_interval(range(count))
+    outside = scipy.stats.binom.cdf(low, count, 0.5)  # as many values, or fewer, lie below the median
+    assert low + high == count - 1
+    assert outside <= 0.025 < scipy.stats.binom.cdf(low + 1, count, 0.5)
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_few_values_exclude_nothing_of_their_median(count: int) -> None:
+    assert median_interval(range(count)) == (-np.inf, np.inf)
+
+
+def test_the_greatest_of_one_number_has_the_percentile_interval() -> None:
+    rows = np.random.default_rng(2).normal(3, 2, (500, 1))
+    drawn = np.concatenate(list(resamples(500))) @ rows / 500
+    assert greatest_interval(drawn, 500) == pytest.approx(bootstrap(rows, lambda some: float(some.mean())), abs=0.01)
+
+
+@pytest.mark.parametrize(("levels", "alike"), [(1, 0.0), (6, 0.3)])
+def test_the_greatest_of_equal_numbers_is_seldom_thought_above_them(levels: int, alike: float) -> None:
+    """The least favourable case: every level lies on its limit, and their sample means differ by chance."""
+    rng = np.random.default_rng(3)
+    above = below = 0
+    for _ in range(200):
+        cases = np.sqrt(alike) * rng.standard_normal((30, 1)) + np.sqrt(1 - alike) * rng.standard_normal((30, levels))
+        weights = rng.multinomial(30, np.full(30, 1 / 30), size=400 * levels)
+        low, high = greatest_interval(weights @ cases / 30, 30)
+        above, below = above + (low > 0), below + (high < 0)
+    assert above <= 11, "2.5 % of 200, and chance"
+    assert below <= 11
+
+
+def test_few_hits_do_not_hide_that_clusters_may_be_alike() -> None:
+    """One hit in 30 clusters of 10: its share may be as large as if each cluster were worth few trials."""
+    single = clustered_share([1] + [0] * 29, [10] * 30)
+    assert single[1] > 1.5 * binomial_bounds(1, 300, 0.975)[1]
+    assert clustered_share([0] * 30, [10] * 30)[1] == pytest.approx(binomial_bounds(0, 30, 0.975)[1])
+    # a lone cluster is worth one trial
+    assert clustered_share([5], [10])[1] > 0.99
+    # many hits, one or two in each cluster: nearly as many independent trials
+    many = clustered_share([1, 2] * 150, [10] * 300)
+    assert many == pytest.approx(binomial_bounds(450, 3000, 0.975), abs=0.003)

@@ -75,6 +75,19 @@ def test_the_interval_of_a_median_has_the_level_at_which_the_curve_falls_below_o
     assert right >= 0.95 * times > 0.8 * times > short
 
 
+@pytest.mark.parametrize("lost", [0.0, 0.4])
+@pytest.mark.parametrize("cases", [6, 10, 20])
+def test_the_interval_of_a_median_covers_with_few_cases_and_with_lost_ones(cases: int, lost: float) -> None:
+    rng, levels, times, median = np.random.default_rng(1), np.arange(13.0), 100, 4
+    right = 0
+    for _ in range(times):
+        broke = np.ceil(rng.exponential(median / math.log(2), cases)).clip(1)
+        last = np.where(rng.random(cases) < lost, rng.integers(0, 13, cases), 12)
+        _, low, high = survival(np.minimum(broke, last), broke <= last, levels).quantile(0.5)
+        right += low <= median <= (math.inf if math.isnan(high) else high)
+    assert right >= 0.93 * times
+
+
 def test_nothing_is_a_curve_of_nothing() -> None:
     assert len(survival([], []).share) == 0
     empty = survival([], [], levels=[0, 1])

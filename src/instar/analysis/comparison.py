@@ -13,7 +13,15 @@ import polars as pl
 from instar.analysis.run import ANY, Run, searched_limits
 from instar.analysis.severities import ABSENT, BETWEEN, NOTHING_FOUND, Bools, Floats, Severities
 from instar.engine import DEFAULT
-from instar.stats import clustered_difference, holm, mcnemar, median_shift, paired_difference, swapped_sides
+from instar.stats import (
+    LEAST_FOR_MEDIAN,
+    clustered_difference,
+    holm,
+    mcnemar,
+    median_shift,
+    paired_difference,
+    swapped_sides,
+)
 from instar.store import Manifest, Row
 
 LEVEL = 0.05
@@ -292,12 +300,13 @@ def _medians(pair: Sides, row: int, there: Bools) -> Row:
     if not len(a):
         return {}
     shift, low, high = median_shift(a, b)
+    few = len(a) < LEAST_FOR_MEDIAN
     return {
         "first_median": float(np.median(a)),
         "second_median": float(np.median(b)),
         "shift": shift,
-        "shift_low": low,
-        "shift_high": high,
+        "shift_low": None if few else low,
+        "shift_high": None if few else high,
     }
 
 
@@ -306,8 +315,8 @@ def target_differences(
 ) -> pl.DataFrame:
     """For each rule the shares of targets that violate it, and their difference.
 
-    Targets of one case are not independent, and two systems need not find the same ones: cases are resampled for the
-    interval, and the two sides of cases exchanged at random for p.
+    Targets of one case are not independent, and two systems need not find the same ones: the interval takes cases as
+    clusters (`clustered_difference`), and for p the two sides of cases are exchanged at random.
     """
     counts = [
         _per_case(run.severities(judging, by="target", group=group), pair)
@@ -318,7 +327,7 @@ def target_differences(
         (hits_a, tried_a), (hits_b, tried_b) = ((hit[number], tried[number]) for hit, tried in counts)
         there = (tried_a > 0) & (tried_b > 0)
         columns = np.stack([hits_a, tried_a, hits_b, tried_b], 1)[there]
-        difference, low, high = clustered_difference(columns) if there.any() else (None, None, None)
+        difference, low, high = map(float, clustered_difference(columns)) if there.any() else (None, None, None)
         rows.append(
             {
                 "rule": rule,

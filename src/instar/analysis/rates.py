@@ -82,7 +82,8 @@ def rates(
     confidence: float = 0.95,
 ) -> pl.DataFrame:
     """Per rule: how many pairs were judged and violated, the rate with its interval (Wilson's, or
-    one that holds at every look), and what was not judged. By target, those of a case count as a cluster.
+    one that holds at every look), and what was not judged. By target, those of a case count as a cluster
+    (`clustered_wilson`).
 
     `thresholds` gives each rule's threshold; a rule in `alphas` is violated where its test's p is at most that.
     Rates are over what was judged. Pairs in which nothing was found in either input, pairs that are not applicable and

@@ -167,8 +167,8 @@ def degradation(evidence: Evidence) -> pl.DataFrame:
         return _verdict(_DEGRADATION, None, f"there was nothing to lose: {measure} of the source is 0")
     worst = int(np.argmax(dropped))
     drawn = measured(_resampled(table))
-    low, high = greatest_interval(np.nan_to_num(drops(drawn)))
-    lost_low, lost_high = greatest_interval(np.nan_to_num(shares(drawn)))
+    low, high = greatest_interval(np.nan_to_num(drops(drawn)), len(table))
+    lost_low, lost_high = greatest_interval(np.nan_to_num(shares(drawn)), len(table))
     return _verdict(
         _DEGRADATION,
         max(0.0, lost_low - evidence.parameters["margin"]),

@@ -4,9 +4,10 @@ from instar.stats.distributions import hellinger, permutation_test, randomisatio
 from instar.stats.linear import drawn_weights
 from instar.stats.lines import robust_line
 from instar.stats.samples import (
+    LEAST_FOR_MEDIAN,
     bootstrap,
-    clustered_difference,
     ends,
+    expanded_tail,
     greatest_interval,
     median_interval,
     median_shift,
@@ -22,6 +23,7 @@ from instar.stats.sequences import sequence_bounds, sequence_quantile_bounds
 from instar.stats.shares import (
     binomial_bounds,
     binomial_excess,
+    clustered_difference,
     clustered_share,
     clustered_wilson,
     fisher,
@@ -37,6 +39,7 @@ from instar.stats.shares import (
 from instar.stats.survival import Survival, survival
 
 __all__ = [
+    "LEAST_FOR_MEDIAN",
     "Survival",
     "binomial_bounds",
     "binomial_excess",
@@ -46,6 +49,7 @@ __all__ = [
     "clustered_wilson",
     "drawn_weights",
     "ends",
+    "expanded_tail",
     "fisher",
     "fisher_excess",
     "greatest_interval",

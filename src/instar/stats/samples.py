@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from instar.stats.shares import wilson, z_test
+from instar.stats.shares import z_test
 
 Floats = npt.NDArray[np.float64]
+LEAST_FOR_MEDIAN = 6
+"""Of fewer values no interval of their median has 95 %: all n lie on one side of it with a probability of 2 · 0.5^n."""
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -53,16 +55,19 @@ def bootstrap(
     return float(low), float(high)
 
 
-def median_interval(values: npt.ArrayLike, *, times: int = 1000, seed: int = 0) -> tuple[float, float]:
-    """The 95 % interval of a median, over resampled values.
+def median_interval(values: npt.ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a median by order statistics, whatever the distribution: it covers at least as often.
 
-    >>> median_interval([1.0, 2.0, 2.0, 2.0, 2.0, 3.0])
-    (1.5, 2.5)
+    Of fewer than `LEAST_FOR_MEDIAN` values none is sure enough, and nothing is excluded.
+
+    >>> median_interval([1.0, 2.0, 2.0, 2.0, 2.0, 3.0]), median_interval([1.0, 2.0])
+    ((1.0, 3.0), (-inf, inf))
     """
-    numbers = np.asarray(values, np.float64)
-    drawn = np.random.default_rng(seed).integers(len(numbers), size=(times, len(numbers)))
-    low, high = ends(np.median(numbers[drawn], axis=1))
-    return float(low), float(high)
+    from scipy.stats import binom
+
+    ordered = np.sort(np.asarray(values, np.float64))
+    outside = int(binom.ppf(0.5 - confidence / 2, len(ordered), 0.5))  # so many values on either side
+    return (float(ordered[outside - 1]), float(ordered[-outside])) if outside else (-math.inf, math.inf)
 
 
 def resamples(count: int, *, times: int = 1000, seed: int = 0) -> Iterator[Floats]:
@@ -91,26 +96,28 @@ def ends(drawn: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
     return low, high
 
 
-def greatest_interval(drawn: Floats, confidence: float = 0.95) -> tuple[float, float]:
+def greatest_interval(drawn: Floats, cases: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the interval of the greatest of several numbers that were measured on the same cases.
 
     The lower end is the greatest of lower bounds that hold together: each is the same percentile of its own number,
     so low that the resampled numbers all stay within theirs often enough (Beran 1988, "Balanced simultaneous confidence
-    sets"; Mandel and Betensky 2008). The upper end is the greatest of the upper bounds, each of which holds alone. Of
-    a single number it is the percentile interval.
+    sets"). The upper end is the greatest of the upper bounds, each of which holds alone. Of a single number it is the
+    percentile interval (see `expanded_tail`).
 
     Args:
         drawn: the numbers (resamples, numbers) on resampled cases; a thousand resamples for each number.
+        cases: how many cases were resampled.
         confidence: that of the interval; each end is wrong half as often as it is.
 
-    >>> [round(end, 3) for end in greatest_interval(np.linspace(0.0, 1.0, 1001)[:, None])]
+    >>> [round(end, 3) for end in greatest_interval(np.linspace(0.0, 1.0, 1001)[:, None], 1000)]
     [0.025, 0.975]
     """
     tail = 0.5 - confidence / 2
     ordered = np.sort(drawn, axis=0)
     below = [np.searchsorted(column, values) for column, values in zip(ordered.T, drawn.T, strict=True)]
-    together = 1 - np.quantile(np.max(below, axis=0), 1 - tail) / len(drawn)
-    low, high = np.quantile(ordered, [min(tail, together), 1 - tail], axis=0).max(1)
+    together = min(tail, float(1 - np.quantile(np.max(below, axis=0), 1 - tail) / len(drawn)))
+    at = [expanded_tail(cases, together), 1 - expanded_tail(cases, tail)]
+    low, high = np.quantile(ordered, at, axis=0).max(1)
     return float(low), float(high)
 
 
@@ -151,9 +158,10 @@ def quantile_bounds(values: npt.ArrayLike, quantile: float, confidence: float = 
 def median_shift(first: npt.ArrayLike, second: npt.ArrayLike, *, seed: int = 0) -> tuple[float, float, float]:
     """The second median less the first, of the same cases, and its 95 % interval over resampled cases.
 
+    The percentiles are those of few cases (`expanded_tail`); of fewer than `LEAST_FOR_MEDIAN` nothing is excluded.
     Infinite values have a place in the order and no size: a median that is infinite on both sides has not moved.
 
-    >>> median_shift([1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0])
+    >>> median_shift([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     (1.0, 1.0, 1.0)
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
@@ -166,40 +174,31 @@ def median_shift(first: npt.ArrayLike, second: npt.ArrayLike, *, seed: int = 0) 
         with np.errstate(invalid="ignore"):
             return np.asarray(np.where(before == after, 0.0, after - before), np.float64)
 
+    middle = float(shift(np.arange(count)))
+    if count < LEAST_FOR_MEDIAN:
+        return middle, -math.inf, math.inf
     block = max(1, 200_000 // max(1, count))
     drawn = np.concatenate(
         [shift(rng.integers(count, size=(min(block, times - at), count))) for at in range(0, times, block)]
     )
     # order statistics, not a mean of two: between finite and infinite there is none
-    low, high = np.quantile(drawn, [0.025, 0.975], method="nearest")
-    return float(shift(np.arange(count))), float(low), float(high)
+    tail = expanded_tail(count)
+    low, high = np.quantile(drawn, [tail, 1 - tail], method="nearest")
+    return middle, float(low), float(high)
 
 
-def clustered_difference(counts: npt.ArrayLike, *, times: int = 1000, seed: int = 0) -> tuple[float, float, float]:
-    """The second share less the first, and its 95 % interval, of counts (clusters, 4): hits and trials of either side.
+def expanded_tail(cases: int, tail: float = 0.025) -> float:
+    """Return the percentile at which an interval over so many resampled cases ends, to be wrong as often as `tail`.
 
-    Whole clusters are resampled: what lies in one is not independent. Where all resamples are alike, as without any
-    hit, the interval is that of as many independent trials as there are clusters (Newcombe's, of two samples).
+    It is expanded as Student's interval is: percentiles of few cases are too close together (Hesterberg 2015, "What
+    teachers should know about the bootstrap").
 
-    >>> clustered_difference([[1, 2, 2, 2], [1, 2, 2, 2], [0, 1, 1, 1]])
-    (0.6, 0.5, 1.0)
-    >>> [round(end, 2) for end in clustered_difference([[0, 2, 0, 3]] * 100)]
-    [0.0, -0.04, 0.04]
+    >>> round(expanded_tail(10), 4), round(expanded_tail(1000), 4)
+    (0.0086, 0.0248)
     """
-    rows = np.asarray(counts, np.float64)
+    from scipy.special import ndtr, stdtrit
 
-    def difference(sums: Floats) -> Floats:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(sums[..., 2] / sums[..., 3] - sums[..., 0] / sums[..., 1])
-
-    drawn = np.concatenate([difference(weights @ rows) for weights in resamples(len(rows), times=times, seed=seed)])
-    low, high = map(float, ends(drawn))
-    middle = float(difference(rows.sum(0)))
-    if low == high and len(rows):
-        first, second = (rows[:, at].sum() / rows[:, at + 1].sum() for at in (0, 2))
-        (a, b), (c, d) = (wilson(round(share * len(rows)), len(rows)) for share in (first, second))
-        low, high = middle - math.hypot(second - c, b - first), middle + math.hypot(d - second, first - a)
-    return middle, low, high
+    return float(ndtr(math.sqrt(cases / (cases - 1)) * stdtrit(cases - 1, tail)))
 
 
 def swapped_sides(counts: npt.ArrayLike, *, times: int = 9999, seed: int = 0) -> float:

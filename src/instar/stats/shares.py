@@ -94,29 +94,20 @@ def binomial_bounds(hits: int, trials: int, confidence: float = 0.95) -> tuple[f
 
 
 Counts = npt.NDArray[np.integer[Any] | np.floating[Any]]
+UNSEEN = 2.0
+"""So many hits are taken to be alike in their clusters beside those that were seen: fewer cover too seldom, more make
+intervals wider for nothing (`studies/clusters.py`)."""
 
 
 def clustered_share(hits: npt.ArrayLike, trials: npt.ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
     """The interval of a share whose trials come in clusters that are alike, as the pairs of one case are: hits and
-    trials of each cluster.
-
-    Clopper and Pearson's, of as many independent trials as tell as much (Korn and Graubard). With one trial in each
-    cluster it is exactly theirs; without any difference it counts clusters.
+    trials of each cluster (see `clustered_wilson`).
 
     >>> tuple(round(end, 3) for end in clustered_share([1, 1, 0], [1, 1, 1]))
     (0.094, 0.992)
     """
-    from scipy.special import betaincinv
-
-    some, every = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
-    if not every.sum():
-        return 0.0, 1.0
-    share = float(some.sum() / every.sum())
-    counted = float(_independent(moments(some, every), confidence))
-    side = (1 - confidence) / 2
-    low = 0.0 if share == 0 else float(betaincinv(share * counted, (1 - share) * counted + 1, side))
-    high = 1.0 if share == 1 else float(betaincinv(share * counted + 1, (1 - share) * counted, 1 - side))
-    return low, high
+    low, high = clustered_wilson(moments(np.asarray(hits, np.float64), np.asarray(trials, np.float64)), confidence)
+    return float(low), float(high)
 
 
 def moments(hits: Counts, trials: Counts) -> tuple[Counts, ...]:
@@ -127,38 +118,89 @@ def moments(hits: Counts, trials: Counts) -> tuple[Counts, ...]:
 
 
 def clustered_wilson(sums: Sequence[Counts], confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Wilson's intervals of many shares at once, of as many independent trials as their clusters tell (`moments`): with
-    one trial in each cluster it is `wilson`.
+    """Return the intervals of many shares at once, by the `moments` of their clusters.
+
+    Each is Clopper and Pearson's, of as many independent trials as the clusters tell (Korn and Graubard 1998,
+    "Confidence intervals for proportions with small expected number of positive counts estimated from survey data").
+    With one trial in each cluster it is exactly Clopper and Pearson's; without any hit it counts clusters. A few hits
+    can hide that clusters are alike, which would make the share larger, not smaller: only the end on the far side of
+    them counts trials cautiously.
+
+    `studies/clusters.py` has the coverage: at least 94 % for 10 to 300 clusters of 1 to 30 trials.
 
     >>> [round(float(end), 3) for end in clustered_wilson(moments(np.array([1] * 5 + [0] * 15), np.array([1] * 20)))]
-    [0.112, 0.469]
+    [0.087, 0.491]
     """
+    from scipy.special import betaincinv
+
     _, hits, trials, *_ = sums
-    counted = np.maximum(_independent(sums, confidence), 1e-12)
-    share, z = hits / np.maximum(trials, 1), _normal_quantile(0.5 + confidence / 2)
-    scale = 1 + z * z / counted
-    middle = (share + z * z / (2 * counted)) / scale
-    half = z * np.sqrt(share * (1 - share) / counted + z * z / (4 * counted * counted)) / scale
-    low = np.where(hits > 0, np.maximum(middle - half, 0.0), 0.0)
-    high = np.where((hits < trials) | (trials == 0), np.minimum(middle + half, 1.0), 1.0)
-    return low, high
+    share = hits / np.maximum(trials, 1)
+    told, cautious = _independent(sums, confidence)
+    side = (1 - confidence) / 2
+    below, above = np.where(share < 0.5, told, cautious), np.where(share > 0.5, told, cautious)
+    low = betaincinv(np.where(hits > 0, share * below, 1.0), (1 - share) * below + 1, side)
+    high = betaincinv(share * above + 1, np.where(hits < trials, (1 - share) * above, 1.0), 1 - side)
+    return np.where(hits > 0, low, 0.0), np.where(hits < trials, high, 1.0)
 
 
-def _independent(sums: Sequence[Counts], confidence: float) -> Floats:
-    """How many independent trials tell as much of a share as these in clusters do, by their `moments`."""
+def _independent(sums: Sequence[Counts], confidence: float) -> tuple[Floats, Floats]:
+    """Return how many independent trials tell as much of a share as these in clusters do: as the hits show it, and
+    cautiously.
+
+    The design effect is that of the linearised share, with Student's quantiles for the number of clusters (Kish's
+    n²/Σn², if they differ in size). Few hits tell little of it: cautiously it is drawn towards that of clusters whose
+    trials are all alike, as if `UNSEEN` more hits had said so (a geometric mean, weighted by hits).
+    """
     from scipy.special import stdtrit
 
     clusters, hits, trials, hits_squared, products, trials_squared = sums
     tried = np.maximum(trials, 1).astype(np.float64)
     share = hits / tried
+    alike = tried**2 / np.maximum(trials_squared, 1)  # as many clusters of one size
     spread = hits_squared - 2 * share * products + share**2 * trials_squared
-    spread = np.where(spread > 1e-9 * tried, spread, 0.0) * (clusters / np.maximum(clusters - 1, 1)) / tried**2
-    # a spread that few clusters tell is itself unsure
+    chance = share * (1 - share) * tried  # the spread of independent trials
+    effect = np.where(chance > 0, spread * clusters / np.maximum(clusters - 1, 1) / np.where(chance > 0, chance, 1), 1)
     tail = (1 + confidence) / 2
-    sure = (stdtrit(np.maximum(tried - 1, 1), tail) / stdtrit(np.maximum(clusters - 1, 1), tail)) ** 2
-    as_many = np.minimum(tried, share * (1 - share) / np.where(spread > 0, spread, 1.0) * sure)
-    counted = np.where((spread > 0) & (clusters > 1), as_many, clusters)
-    return np.asarray(np.where(trials > clusters, counted, trials), np.float64)
+    unsure = (stdtrit(np.maximum(alike - 1, 1), tail) / stdtrit(np.maximum(tried - 1, 1), tail)) ** 2
+    told = tried / np.maximum(effect * unsure, 1.0)
+    weight = UNSEEN / (UNSEEN + chance / np.maximum(effect, 1.0))
+    cautious = told ** (1 - weight) * alike**weight
+    one_each = trials <= clusters
+    told, cautious = (np.where(clusters > 1, counted, alike) for counted in (told, cautious))
+    return np.where(one_each, tried, told), np.where(one_each, tried, cautious)
+
+
+def clustered_difference(counts: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """The second share less the first, and its 95 % interval, of counts (…, clusters, 4): hits and trials of either
+    side.
+
+    It is made of the intervals of both shares (`clustered_wilson`) and of how far the clusters of both sides go
+    together, as Newcombe's is (1998, method 10; Zou and Donner 2008). Few hits tell little of that: the correlation is
+    drawn towards 0, as if one more hit had told of none. `studies/clusters.py` has the coverage.
+
+    >>> [round(float(end), 2) for end in clustered_difference([[1, 2, 2, 2], [1, 2, 2, 2], [0, 1, 1, 1]])]
+    [0.6, -0.3, 0.95]
+    >>> [round(float(end), 2) for end in clustered_difference([[0, 2, 0, 3]] * 100)]
+    [0.0, -0.04, 0.04]
+    """
+    sides = np.moveaxis(np.asarray(counts, np.float64), (-1, -2), (0, 1))
+    (first, a, low_a, high_a, sure_a), (second, b, low_b, high_b, sure_b) = _side(*sides[:2]), _side(*sides[2:])
+    norm = np.sqrt((first**2).sum(0) * (second**2).sum(0))
+    sure = np.minimum(sure_a, sure_b)
+    phi = (first * second).sum(0) / np.where(norm > 0, norm, 1.0) * sure / (sure + 1)
+
+    def reach(one: Floats, two: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.maximum(one * one - 2 * phi * one * two + two * two, 0.0)))
+
+    return b - a, b - a - reach(b - low_b, high_a - a), b - a + reach(high_b - b, a - low_a)
+
+
+def _side(hits: Floats, trials: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """What each cluster has above its share of the hits; the share with its interval, and how many hits tell of it."""
+    sums = moments(hits, trials)
+    share = np.asarray(hits.sum(0) / np.maximum(trials.sum(0), 1))
+    told, _ = _independent(sums, 0.95)
+    return hits - share * trials, share, *clustered_wilson(sums), share * (1 - share) * told
 
 
 def paired_bound(first_only: int, second_only: int, count: int, confidence: float = 0.95) -> float:

@@ -108,6 +108,26 @@ def test_what_is_lost_is_relative_to_what_there_was() -> None:
     assert nothing["severity"] is None and "nothing to lose" in str(nothing["reason"])
 
 
+def test_a_loss_of_just_the_margin_at_every_level_is_seldom_accused() -> None:
+    """The worst of six levels is worse by chance: its own interval accused one system in eight."""
+    rng, names, empty = np.random.default_rng(3), [f"level {number}" for number in range(6)], pl.DataFrame()
+    parameters = {"measure": "severity", "margin": 0.05, "of": "baseline", "direction": "worse"}
+    accused = 0
+    for _ in range(100):
+        drawn = rng.uniform(0, 0.1, (30, 6))
+        rows = [
+            {"case": f"{case:02}", "follow_up": name, "severity": severity}
+            for case, of_case in enumerate(drawn)
+            for name, severity in zip(names, of_case, strict=True)
+        ]
+        row = degradation(Evidence({}, empty, empty, empty, parameters, {}, pl.DataFrame(rows), tuple(names)))
+        told = row.row(0, named=True)
+        assert told["lost"] == pytest.approx(drawn.mean(0).max())
+        assert told["lost_low"] <= told["lost"] <= told["lost_high"]
+        accused += told["severity"] > 0
+    assert accused <= 6, "2.5 %, and chance"
+
+
 def test_numbers_are_in_json_and_tables(run: instar.Run) -> None:
     rows = {row["rule"]: row for row in json.loads(json.dumps(run_json(run)["over_cases"], default=str))}
     assert {"r", "rho", "low", "high", "severity"} <= rows["discs(1..21) => correlation(measure=f1)"].keys()
