@@ -25,7 +25,7 @@ from instar.analysis.rates import UNJUDGED, unjudged_pairs
 from instar.analysis.run import Run
 from instar.engine import DEFAULT
 from instar.registry import later_object
-from instar.stats import Survival, survival
+from instar.stats import LEAST_FOR_MEDIAN, Survival, survival
 from instar.store import KeptColumns, Row, Store, basis_of, keep, kept
 from instar.suites import suite_pieces
 from instar.suites.grid import Grid, grids_of, is_search
@@ -34,6 +34,8 @@ QUANTILES = (0.1, 0.25, 0.75, 0.9)
 """Shares of the cases whose limits are told beside the median."""
 COUNTED = ("broken", "unbroken", "lost", "broken before")
 """What became of the cases that count in a curve."""
+MOST_NOT_MONOTONIC = 0.1
+"""If more of the probed cases hold again at a larger change, unasked levels break others earlier than it was seen."""
 
 _LIMITS: dict[str, type[pl.DataType]] = {
     "family": pl.String,
@@ -86,7 +88,8 @@ class Boundary:
     `curve` has the share of cases that have not broken up to each level, null where nobody was at risk any more;
     `median` a row per ray: counts, and the level at which half of the cases (and other shares) have broken, ∞ where the
     far end is not enough, null where nobody was judged so far. `judged_to` is the last level at which a case was at
-    risk.
+    risk. If a ray is `not_monotonic` (more than a tenth of the `probed` cases are `held_beyond`, and not all levels
+    were asked), it has no median and no shares: they would be those of limits that were missed.
     """
 
     run: Run
@@ -225,6 +228,10 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
     ends = [row["level"] for row in counted]
     broken = [row["status"] in ("broken", "broken before") for row in counted]
     curve = survival(ends, broken, np.arange(len(bound.rules) + 1, dtype=np.float64))
+    probed = [row for row in counted if row["status"] != "broken before" and row["probes"] != 0]
+    beyond = sum(row["held_beyond"] for row in limits)
+    missed = any(row["asked"] < len(bound.rules) for row in probed if row["status"] != "lost")
+    told = not (missed and beyond > MOST_NOT_MONOTONIC * len(probed))
     common: Row = {"family": bound.family, "ray": bound.ray.name}
     rows = [
         {
@@ -233,9 +240,9 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
             **_at(bound, level, "value", "second"),
             "at_risk": int(curve.at_risk[level]),
             "broken": int(curve.broken[level]),
-            "share": None if np.isnan(curve.share[level]) else float(curve.share[level]),
-            "low": float(curve.low[level]) if counted else 0.0,
-            "high": float(curve.high[level]),
+            "share": float(curve.share[level]) if told and not np.isnan(curve.share[level]) else None,
+            "low": (float(curve.low[level]) if counted else 0.0) if told else None,
+            "high": float(curve.high[level]) if told else None,
         }
         for level in range(len(bound.rules) + 1)
     ]
@@ -247,11 +254,14 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
         **{name.replace(" ", "_"): statuses.count(name) for name in ("not judged", "not applicable", "unfinished")},
         "failed": sum(row["status"] == "lost" and row["failed"] for row in limits),
         **_at(bound, max(ends, default=math.nan), "judged_to", "second_judged_to"),
-        **_quantiles(curve, bound, bool(counted)),
-        **_seen(counted),
-        "held_beyond": sum(row["held_beyond"] for row in limits),
+        **_quantiles(curve, bound, len(counted) if told else 0),
+        **_seen(counted if told else []),
+        "held_beyond": beyond,
+        "probed": len(probed),
+        "not_monotonic": not told,
         "broken_below": sum(row["broken_below"] for row in limits),
         "unprobed": sum(row["probes"] == 0 and row["status"] in ("broken", "unbroken") for row in limits),
+        "levels": len(bound.rules),
         "asked": sum(row["asked"] for row in limits),
         "every": len(bound.rules) * len(limits),
     }
@@ -268,16 +278,19 @@ def _at(bound: Bound, level: float, *names: str) -> Row:
     return dict(zip(names, (bound.ray.axes[place].neutral for place in bound.ray.moving), strict=False))
 
 
-def _quantiles(curve: Survival, bound: Bound, some: bool) -> Row:
-    """The median with its interval and the other quantiles, as values of the parameter; `_level` is the place."""
+def _quantiles(curve: Survival, bound: Bound, cases: int) -> Row:
+    """The median with its interval and the other quantiles, as values of the parameter; `_level` is the place.
+
+    Of few cases (`LEAST_FOR_MEDIAN`) there is no interval."""
     row: Row = dict.fromkeys(("median", "second", "median_low", "second_low", "median_high", "second_high"))
     quantiles = {f"q{100 * share:g}": share for share in QUANTILES}
     row |= {"median_level": None, **dict.fromkeys(one for name in quantiles for one in (name, f"second_{name}"))}
-    if not some:
+    if not cases:
         return row
     middle, low, high = curve.quantile(0.5)
-    row |= _at(bound, middle, "median", "second") | _at(bound, low, "median_low", "second_low")
-    row |= _at(bound, high, "median_high", "second_high") | {"median_level": None if math.isnan(middle) else middle}
+    row |= _at(bound, middle, "median", "second") | {"median_level": None if math.isnan(middle) else middle}
+    if cases >= LEAST_FOR_MEDIAN:
+        row |= _at(bound, low, "median_low", "second_low") | _at(bound, high, "median_high", "second_high")
     for name, share in quantiles.items():
         row |= _at(bound, curve.quantile(share)[0], name, f"second_{name}")
     return row

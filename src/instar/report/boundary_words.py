@@ -97,7 +97,10 @@ def boundary_findings(
             "boundary.not_monotonic",
             f"Not monotone: some broken cases hold again at a larger change: {ways}. A limit is the smallest change "
             "that was seen to break the answer, and a smaller one may have been missed there; more probes look closer.",
-            figures={"ways": {row["ray"]: [row["held_beyond"], row["broken"]] for row in unordered}},
+            figures={
+                "ways": {row["ray"]: [row["held_beyond"], row["broken"]] for row in unordered},
+                "no_median": [row["ray"] for row in unordered if row["not_monotonic"]],
+            },
         )
     yield from _unprobed(rows)
     for grid in boundary.grids:
@@ -195,6 +198,11 @@ def _ray_words(row: Row) -> str:
     if cases == 1 and row["unbroken"]:
         return f"{name}: the one case does not break up to the far end."
     broken = row["broken"] + row["broken_before"]
+    if row["not_monotonic"]:
+        return (
+            f"{name}: no median and no curve. {of_total(row['held_beyond'], row['probed'], 'case')} that were probed "
+            f"break at a level and hold at a larger one; search every level with `--probes {row['levels']}`."
+        )
     if row["median_level"] is None:
         others = "the one case was" if cases == 1 else "the other was" if row["lost"] == 1 else "the others were"
         return (
@@ -213,9 +221,10 @@ def _ray_words(row: Row) -> str:
         return f"{name}: the one case breaks at {both_text(row, 'median')}."
     estimated = row["lost"] and 2 * broken < cases
     counts = f": {broken:,} broke, and {row['lost']:,} were lost before they did" if estimated else ""
+    span = "" if row["median_low"] is None else f" (95 % interval {_span(row)})"
     return (
         f"{name}: {'an estimated half' if estimated else 'half'} of {count_of(cases, 'case')} have broken at "
-        f"{both_text(row, 'median')} (95 % interval {_span(row)}){counts}."
+        f"{both_text(row, 'median')}{span}{counts}."
     )
 
 
