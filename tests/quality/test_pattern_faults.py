@@ -282,7 +282,6 @@ FAULTS: dict[str, tuple[Callable[[Look], Any], str, dict[str, Any]]] = {
     "misses the rim": (misses_the_rim, "pattern.position", {}),
     "boxes drawn to the middle": (drawn_to_the_middle, "pattern.position", {}),
     "y before x": (y_before_x, "pattern.position", {}),
-    "the letterbox stays": (letterbox_stays, "pattern.position", {}),
     "a grid of 16 pixels": (grid(16), "pattern.coarse_grid", {"unit": "pixels", "number": 16}),
     "a grid of 32 pixels": (grid(32), "pattern.coarse_grid", {"unit": "pixels", "number": 32}),
     "a grid of ten cells": (grid_of_the_frame, "pattern.coarse_grid", {"unit": "side", "number": 10}),
@@ -332,6 +331,13 @@ def painted_run(answer: Callable[[np.ndarray], Any], out: Path) -> instar.Run:
 
 def codes(run: instar.Run) -> list[str]:
     return [one.code for one in said(run) if one.code.startswith("pattern.")]
+
+
+def test_a_letterbox_that_stays_is_named_by_its_rules(tmp_path: Path) -> None:
+    """Only another aspect shows it: shifts and mirrors are kept, so that the rules that pad say more than a pattern."""
+    run = run_of(letterbox_stays, tmp_path)
+    assert not codes(run)
+    assert outstanding_rules(run) == {rule for rule in run.manifest.rules if rule.startswith("pad(")}
 
 
 @pytest.mark.parametrize("name", FAULTS)
