@@ -38,7 +38,7 @@ MARGIN = Parameter(
 """Scores near the confidence cross it by chance; a score of 0.9 that falls to 0.45 does not."""
 ROUNDING = 1e-6
 """Stored scores are rounded: a change may exceed the margin by so much."""
-FAINT = "its score crosses the confidence and changes by more than the margin"
+FAINT = "the match scores far lower in one of the two images"
 SHARE = Parameter(
     "share", "float", 0.5, low=0, high=1,
     help="least share of a subject or an object that must stay in the frame for it to be judged",

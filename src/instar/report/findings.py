@@ -243,15 +243,14 @@ def violated_rules(
 
 def _conditions(run: Run, judging: str) -> Iterator[Finding]:
     """Yield the rules whose condition occurred in too few cases to say anything about it."""
-    names = _named_rules(run)
+    names = dict(run.rules().select("rule", "name").iter_rows())
     for row in run.conditions(judging).filter("absent").iter_rows(named=True):
         noun = output_kind(run.manifest.system.kind).subject(run.manifest.header) or "subject"
         article = "an" if noun[0] in "aeiou" else "a"
         words = (
-            f"Under {names[row['rule']]}, the border of the image cuts {article} {noun} in "
-            f"{of_total(row['met'], row['judged'], 'judged case')}. If this rule passes, that says "
-            f"{'little' if row['met'] else 'nothing'} about {article} {noun} that is cut: use images that show "
-            f"{article} {noun} near the border, or add a rule with another crop or shift."
+            f"{names[row['rule']]} cuts {article} {noun} in {of_total(row['met'], row['judged'], 'case')}, so it says "
+            f"{'little' if row['met'] else 'nothing'} about {article} {noun} at the border of the image. Add images "
+            "that show one there."
         )
         figures = {key: row[key] for key in ("rule", "condition", "met", "judged")}
         yield Finding("rule.condition_absent", words, figures=figures)
