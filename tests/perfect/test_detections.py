@@ -11,6 +11,7 @@ import pytest
 
 import instar
 from instar.outputs.detections import Detections
+from instar.report import findings
 from tests.perfect.shapes import CENTRED, CUT, DISC, Look, Shape, detector, right, shapes_dataset
 from tests.quality.words import accusations, against
 
@@ -129,3 +130,21 @@ def test_a_silent_detector_is_not_called_clean(tmp_path: Path) -> None:
     run = instar.run(found_nothing, SUITE, shapes_dataset(annotated=False), out=tmp_path / "unlabelled", workers=0)
     reasons = run.unjudged().filter(pl.col("status") == "not applicable")["reason"].to_list()
     assert reasons and all("object in this image: it has 0" in reason for reason in reasons), reasons
+
+
+def test_a_cut_off_that_hides_small_changes_of_score_is_named(tmp_path: Path) -> None:
+    """A cut at the confidence makes a score of 0.47 look like a lost object."""
+    chance, least = np.random.default_rng(0), {}
+    for name, floor in (("cut at 0.5", 0.5), ("returned", 0.0)):
+
+        def answer(seen: Look, floor: float = floor) -> Detections:
+            scores = chance.choice([0.47, 0.52], len(seen.boxes))
+            return seen.answer(scores=scores, keep=scores >= floor)
+
+        system = detector(answer, deterministic=False)
+        run = instar.run(system, SUITE, shapes_dataset(annotated=False), out=tmp_path / name, workers=0)
+        least[name] = [one for one in findings(run) if one.code == "scores.cut_off"]
+    assert least["returned"] == []
+    (cut,) = least["cut at 0.5"]
+    assert not cut.against and cut.figures["least_score"] == pytest.approx(0.52)
+    assert cut.figures["nearby"] == cut.figures["lost"] > 0

@@ -48,7 +48,7 @@ class Answers:
     answer there. `keeps`: a pair in which nothing is found on either side counts as kept. `unscaled`: the lowest and
     the highest score, where the judging asks for scores from 0 to 1 and these are none. `unplaced`: how many sources
     were answered with something that is there and has no place. Of the `marks` that were looked at, `twice` lie on
-    another one of the same class.
+    another one of the same class. `least_score` is the lowest score that the system returned.
     """
 
     sources: int
@@ -66,6 +66,7 @@ class Answers:
     unplaced: int = 0
     marks: int = 0
     twice: int = 0
+    least_score: float | None = None
 
     @property
     def doubled(self) -> bool:
@@ -105,6 +106,7 @@ def answers_of(run: Run, judging: str = DEFAULT) -> Answers:
         unplaced.get(True, 0),
         sum(map(len, sure)),
         sum(map(found_twice, sure)),
+        counts["least_score"].min(),  # type: ignore[arg-type]
     )
 
 

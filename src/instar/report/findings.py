@@ -74,7 +74,7 @@ def findings(
         *(() if leading is None else (pattern_finding(leading),)),
         *(() if run.searched else violated_rules(run, rates, standing_out, judging)),
         *(() if run.searched else _conditions(run, judging)),
-        *(() if run.searched else _faint(run, threshold, judging)),
+        *(() if run.searched else _scores(run, threshold, judging)),
         *(() if run.searched else _straying(run, threshold, judging)),
         *_rejections(
             run, p or LEVEL, standing_out if p else outstanding_rules(run, threshold, judging, p=LEVEL), judging
@@ -256,25 +256,32 @@ def _conditions(run: Run, judging: str) -> Iterator[Finding]:
         yield Finding("rule.condition_absent", words, figures=figures)
 
 
-def _faint(run: Run, threshold: float | None, judging: str) -> Iterator[Finding]:
-    """Yield a note if most violations are faint: something is found again, but below the confidence."""
-    faint = [one.relation.relation for one in run.bound_rules() if "faint" in one.relation.relation.kinds]
-    if not faint:
+def _scores(run: Run, threshold: float | None, judging: str) -> Iterator[Finding]:
+    """Yield notes on scores: most violations are faint, or weak detections are withheld."""
+    relations = [one.relation.relation for one in run.bound_rules()]
+    faint = next((one for one in relations if "faint" in one.kinds), None)
+    if faint is None:
         return
     limit = pl.col("rule").replace_strict(run.thresholds(threshold), default=None, return_dtype=pl.Float64)
     scores = ["source_score", "follow_up_score"]
     parts = run.store.verdict_parts(judging, ["rule", "severity", "kind", *scores])
     bad = [part.filter((pl.col("severity") > 0) & (pl.col("severity") >= limit)).drop("rule") for part in parts]
-    violations = pl.concat(bad, how="diagonal_relaxed") if bad else pl.DataFrame(schema={"kind": pl.String})
+    empty = pl.DataFrame(schema={"kind": pl.String, **dict.fromkeys(scores, pl.Float64)})
+    violations = pl.concat([empty, *bad], how="diagonal_relaxed")
+    options = run.judging(judging).of(faint)
+    yield from _faint(violations, float(options["confidence"]))
+    yield from _cut_off(run, violations, float(options["confidence"]), float(options["margin"]), judging)
+
+
+def _faint(violations: pl.DataFrame, confidence: float) -> Iterator[Finding]:
     rows = violations.filter(pl.col("kind") == "faint")
     if 2 * rows.height <= violations.height:
         return
-    confidence = float(run.judging(judging).of(faint[0])["confidence"])
     figures: dict[str, float] = {"faint": rows.height, "violations": violations.height, "confidence": confidence}
-    known = rows.select(name for name in scores if name in rows.columns).drop_nulls()
+    known = rows.select("source_score", "follow_up_score").drop_nulls()
     change = ""
-    if known.width == len(scores) and known.height:
-        before, after = (float(known[name].median()) for name in scores)  # type: ignore[arg-type]
+    if known.height:
+        before, after = (float(known[name].median()) for name in known.columns)  # type: ignore[arg-type]
         figures |= {"before": before, "after": after}
         change = f" (median score {before:.2f} → {after:.2f})"
     yield Finding(
@@ -283,6 +290,24 @@ def _faint(run: Run, threshold: float | None, judging: str) -> Iterator[Finding]
         f"of them with a score below {confidence:g}{change}. Another confidence changes what counts: "
         "`instar judge --set confidence=…`.",
         figures=figures,
+    )
+
+
+def _cut_off(run: Run, violations: pl.DataFrame, confidence: float, margin: float, judging: str) -> Iterator[Finding]:
+    """Yield that a system withholds weak detections, so that a small change of a score can read as a loss."""
+    least = run.answers(judging).least_score
+    if least is None or not confidence - margin < least < confidence + margin or not margin:
+        return
+    lost = violations.filter(pl.col("kind") == "lost")
+    nearby = lost.filter(pl.col("source_score") < least + margin).height
+    if not nearby:
+        return
+    yield Finding(
+        "scores.cut_off",
+        f"The model returns nothing that scores below {least:.2g}: {of_total(nearby, lost.height, 'lost one')} scored "
+        f"less than {least + margin:.2g} before, and may still be found with a slightly lower score. Return "
+        f"detections down to a score of {confidence - margin:g} or lower, so that Instar can tell.",
+        figures={"least_score": least, "lost": lost.height, "nearby": nearby},
     )
 
 
