@@ -264,10 +264,10 @@ def _scores(run: Run, threshold: float | None, judging: str) -> Iterator[Finding
         return
     limit = pl.col("rule").replace_strict(run.thresholds(threshold), default=None, return_dtype=pl.Float64)
     scores = ["source_score", "follow_up_score"]
-    parts = run.store.verdict_parts(judging, ["rule", "severity", "kind", *scores])
-    bad = [part.filter((pl.col("severity") > 0) & (pl.col("severity") >= limit)).drop("rule") for part in parts]
+    violated = (pl.col("severity") > 0) & (pl.col("severity") >= limit)
     empty = pl.DataFrame(schema={"kind": pl.String, **dict.fromkeys(scores, pl.Float64)})
-    violations = pl.concat([empty, *bad], how="diagonal_relaxed")
+    parts = run.store.verdict_parts(judging, list(empty.columns), violated)
+    violations = pl.concat([empty, *parts], how="diagonal_relaxed")
     options = run.judging(judging).of(faint)
     yield from _faint(violations, float(options["confidence"]))
     yield from _cut_off(run, violations, float(options["confidence"]), float(options["margin"]), judging)
