@@ -138,7 +138,7 @@ def test_a_cut_off_that_hides_small_changes_of_score_is_named(tmp_path: Path) ->
     for name, floor in (("cut at 0.5", 0.5), ("returned", 0.0)):
 
         def answer(seen: Look, floor: float = floor) -> Detections:
-            scores = chance.choice([0.47, 0.52], len(seen.boxes))
+            scores = chance.choice([0.47, 0.51], len(seen.boxes))
             return seen.answer(scores=scores, keep=scores >= floor)
 
         system = detector(answer, deterministic=False)
@@ -146,5 +146,5 @@ def test_a_cut_off_that_hides_small_changes_of_score_is_named(tmp_path: Path) ->
         least[name] = [one for one in findings(run) if one.code == "scores.cut_off"]
     assert least["returned"] == []
     (cut,) = least["cut at 0.5"]
-    assert not cut.against and cut.figures["least_score"] == pytest.approx(0.52)
+    assert not cut.against and cut.figures["least_score"] == pytest.approx(0.51)
     assert cut.figures["nearby"] == cut.figures["lost"] > 0

@@ -86,6 +86,11 @@ def misses_the_rim(seen: Look) -> Detections:
     return seen.answer(keep=np.asarray((np.abs(_middles(seen) - 0.5) < 0.33).all(1)))
 
 
+def knows_colours(answer: Callable[[Look], Detections]) -> Callable[[Look], Detections]:
+    """Nothing is found without colour: right of a model whose classes are colours."""
+    return lambda seen: answer(seen) if np.ptp(seen.colour) > 10 else seen.answer(keep=np.zeros(len(seen.boxes), bool))
+
+
 def drawn_to_the_middle(seen: Look) -> Detections:
     middle = np.tile(seen.size / 2, 2)
     return seen.answer(middle + (seen.boxes - middle) * 0.7)
@@ -280,6 +285,7 @@ FAULTS: dict[str, tuple[Callable[[Look], Any], str, dict[str, Any]]] = {
     "only the images it knows": (only_the_images_it_knows, "pattern.any_change", {}),
     "misses the left third": (misses_the_left_third, "pattern.position", {}),
     "misses the rim": (misses_the_rim, "pattern.position", {}),
+    "misses the rim, knows colours": (knows_colours(misses_the_rim), "pattern.position", {"apart_from": "greyscale"}),
     "boxes drawn to the middle": (drawn_to_the_middle, "pattern.position", {}),
     "y before x": (y_before_x, "pattern.position", {}),
     "a grid of 16 pixels": (grid(16), "pattern.coarse_grid", {"unit": "pixels", "number": 16}),

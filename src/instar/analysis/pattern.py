@@ -34,6 +34,8 @@ FACTOR = 3.0
 """How many times more often the rules of a pattern are violated than the others, at least."""
 LEAST_RATE = 0.05
 """Share of the instances that violate the rules of a pattern, at least."""
+OUTLIER = 0.3
+"""Share of the instances from which on a family that is violated far more than others is left out of a comparison."""
 BREADTH = 0.5
 """Share of a pattern's families that are violated, at least, and at least two: otherwise single rules say more."""
 
@@ -161,21 +163,30 @@ class _Seen:
         count = int(self.owners.max(initial=-1)) + 1
         return np.stack([np.bincount(self.owners, cell.sum(0), count) for cell in cells], 1)
 
-    def apart(self, others: Collection[str], members: Collection[str]) -> Mapping[str, Any] | None:
+    def without_outlier(self, rules: Collection[str]) -> tuple[list[str], str | None]:
+        """Leave out the one family that is violated far more often than all others of these rules, and name it."""
+        rates = sorted(self.family_rates(rules).items(), key=lambda each: -each[1])
+        if len(rates) < 3 or rates[0][1] < OUTLIER or rates[0][1] < FACTOR * rates[1][1]:
+            return list(rules), None
+        return [rule for rule in rules if self.families[rule] != rates[0][0]], rates[0][0]
+
+    def apart(
+        self, others: Collection[str], members: Collection[str], factor: float = FACTOR
+    ) -> Mapping[str, Any] | None:
         """Figures of rules that are violated much more often than others are, and than without any change."""
         if not others or not members:
             return None
         rows = self.at(others)[:, None], self.at(members)[:, None]
-        return _apart(self.counts(*rows), self.unchanged or 0.0)
+        return _apart(self.counts(*rows), self.unchanged or 0.0, factor)
 
 
-def _apart(counts: Floats, unchanged: float = 0.0) -> Mapping[str, Any] | None:
+def _apart(counts: Floats, unchanged: float = 0.0, factor: float = FACTOR) -> Mapping[str, Any] | None:
     """Figures of a difference of two shares, of counts (cases, 4); None if it is small or may be chance."""
     hits, tries, own_hits, own_tries = counts.sum(0)
     if not tries or not own_tries:
         return None
     rate, others = float(own_hits / own_tries), float(hits / tries)
-    if rate < LEAST_RATE or rate < FACTOR * max(others, unchanged):
+    if rate < LEAST_RATE or rate < factor * max(others, unchanged):
         return None
     p = swapped_sides(counts)
     cases = int(((counts[:, 1] > 0) | (counts[:, 3] > 0)).sum())
@@ -214,7 +225,10 @@ def _changes(run: Run) -> dict[str, str]:
 
 
 def _only(code: str, members: Sequence[str], others: Sequence[str]) -> Callable[[_Seen], Pattern | None]:
-    """A pattern of rules that are violated when they change one thing, and kept when they change another."""
+    """A pattern of rules that are violated when they change one thing, and kept when they change another.
+
+    One family alone makes no pattern, and hides none: greyscale takes every object from a model that knows colours.
+    """
 
     def test(seen: _Seen) -> Pattern | None:
         rules = seen.names(*members)
@@ -222,8 +236,11 @@ def _only(code: str, members: Sequence[str], others: Sequence[str]) -> Callable[
         broad = [rate for rate in rates.values() if rate >= max(LEAST_RATE, max(rates.values()) / 10)]
         if len(broad) < max(2, BREADTH * len(rates)):
             return None
-        figures = seen.apart(seen.names(*others), rules)
-        return None if figures is None else Pattern(code, figures, frozenset(rules))
+        rest, outlier = seen.without_outlier(seen.names(*others))
+        figures = seen.apart(rest, rules)
+        if figures is None or seen.apart(rest, seen.without_outlier(rules)[0]) is None:
+            return None
+        return Pattern(code, figures if outlier is None else {**figures, "apart_from": outlier}, frozenset(rules))
 
     return test
 
@@ -358,6 +375,10 @@ def _targets(seen: _Seen, objects: _Objects) -> pl.DataFrame:
     return pairs.with_columns(pl.Series(f"{name}_after", values) for name, values in ends.items())
 
 
+NEARLY_ALWAYS = 0.75
+"""A rule that this share of the instances violate doesn't tell which images fail."""
+
+
 def _most_objects(seen: _Seen) -> Pattern | None:
     """Many images show as many objects as any, none shows more, and these images fail, unlike those with fewer."""
     objects = _objects(seen)
@@ -372,7 +393,8 @@ def _most_objects(seen: _Seen) -> Pattern | None:
     next_to = below.filter(pl.col("source") == most - 1).height
     if not len(at) or not below.height or binomial_excess(len(at), len(at) + next_to, 0.5) > 0.05:
         return None
-    changed = seen.names(MOVES, RESIZES, *PIXELS)
+    every = seen.names(MOVES, RESIZES, *PIXELS)
+    changed = [rule for rule in every if seen.rate([rule]) < NEARLY_ALWAYS]
     cells = np.argwhere(seen.hits & seen.at(changed)[:, None])
     follow_ups = {rule.id: rule.transformations[0].id for rule in seen.run.bound_rules()}
     violated = pl.DataFrame(
@@ -401,12 +423,14 @@ CELLS = range(6, 129)
 COORDINATES = 4000
 FEWEST = 40
 ON_GRID = 0.95
+GRID_FACTOR = 1.5
 
 
 def _coarse_grid(seen: _Seen) -> Pattern | None:
     """Coordinates lie on a grid, and rules are violated when they move things between its cells."""
     moved = seen.names(MOVES, RESIZES)
-    figures = seen.apart(seen.names(*PIXELS), moved)
+    rest, outlier = seen.without_outlier(seen.names(*PIXELS))
+    figures = seen.apart(rest, moved, GRID_FACTOR)  # the grid itself is evidence, so that the rates may differ by less
     objects = _objects(seen) if figures is not None else None
     if figures is None or objects is None:
         return None
@@ -433,7 +457,16 @@ def _coarse_grid(seen: _Seen) -> Pattern | None:
         return None
     step, unit, number = max(found, key=lambda grid: grid[0])
     return Pattern(
-        "pattern.coarse_grid", {**figures, "step": step, "unit": unit, "number": number}, frozenset(moved), True
+        "pattern.coarse_grid",
+        {
+            **figures,
+            **({} if outlier is None else {"apart_from": outlier}),
+            "step": step,
+            "unit": unit,
+            "number": number,
+        },
+        frozenset(moved),
+        True,
     )
 
 

@@ -293,14 +293,18 @@ def _faint(violations: pl.DataFrame, confidence: float) -> Iterator[Finding]:
     )
 
 
+CUT_ROUNDING = 0.02
+"""A system that withholds weak detections returns some that score little more than its limit."""
+
+
 def _cut_off(run: Run, violations: pl.DataFrame, confidence: float, margin: float, judging: str) -> Iterator[Finding]:
     """Yield that a system withholds weak detections, so that a small change of a score can read as a loss."""
     least = run.answers(judging).least_score
-    if least is None or not confidence - margin < least < confidence + margin or not margin:
+    if least is None or not confidence - margin + CUT_ROUNDING < least < confidence + CUT_ROUNDING:
         return
     lost = violations.filter(pl.col("kind") == "lost")
     nearby = lost.filter(pl.col("source_score") < least + margin).height
-    if not nearby:
+    if 4 * nearby < max(lost.height, 1):
         return
     yield Finding(
         "scores.cut_off",

@@ -53,6 +53,8 @@ def pattern_finding(pattern: Pattern) -> Finding:
     """Return a pattern as a finding against the model."""
     figures = pattern.figures
     shown: dict[str, Any] = {name: percent(figures[name]) for name in SHARES if name in figures}
+    if figures.get("apart_from"):
+        shown["others"] += f" (apart from {figures['apart_from']})"
     shown["lines"] = " and ".join(figures.get("lines", ()))
     for name, cases in (("images", "cases"), ("other_images", "other_cases")):
         shown[name] = count_of(figures.get(cases, 0), "image")

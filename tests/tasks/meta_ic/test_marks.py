@@ -190,7 +190,7 @@ def test_tables_of_a_run_of_captions(run: instar.Run) -> None:
     assert content is not None
     (table,) = content.tables
     shown = dict(zip(table.heads, table.rows[0], strict=True))
-    assert (shown["change"], shown["follow-ups"], shown["share"]) == ("recorded(paste)", "3", "67\u00a0% (21–94)")
+    assert (shown["change"], shown["follow-ups"], shown["share"]) == ("recorded(paste)", "3", "67\u00a0% (9–99)")
     (row,) = content.frames["captions"].to_dicts()
     assert (row["pairs"], row["objects"], row["numbers"], row["omission"]) == (3, 2, 0, 2)
 
