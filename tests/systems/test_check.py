@@ -589,7 +589,7 @@ def test_questions_that_were_not_answered_are_not_ok() -> None:
     findings = checked(only((200, 200)), [(name, painted(200, 200, lean)) for name, lean in LEANING])
     aspect = findings["aspect"]
     assert (aspect.state, aspect.code) == ("unsure", "aspect.unanswered")
-    assert (aspect.figures["failed"], aspect.figures["questions"]) == (9, 12)
+    assert (aspect.figures["failed"], aspect.figures["questions"]) == (12, 15)
     assert aspect.figures["first"] == "a after stretch(1, 0.6)" and list(aspect.figures["errors"]) == ["mirrored"]
     assert (findings["scale"].code, findings["scale"].figures["failed"]) == ("scale.unanswered", 3)
     assert findings["batch"].figures["images"] == 3, "all that were answered"

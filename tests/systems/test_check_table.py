@@ -284,6 +284,14 @@ WRONG: dict[str, tuple[Callable[[], System], Sequence[tuple[str, Any]], str, str
         lambda: seeing(lambda at, i: at / size(i)), PHOTOS, "coordinates", "coordinates.normalised",
     ),
     "(y, x)": (lambda: seeing(lambda at, i: at[:, ::-1]), PHOTOS, "coordinates", "coordinates.exchanged"),
+    "y from below": (
+        lambda: seeing(lambda at, i: np.array([0, i.shape[0]]) + at * (1, -1)), PHOTOS, "coordinates",
+        "coordinates.from_below",
+    ),
+    "boxes from the right": (
+        lambda: boxes(lambda b, i: np.array([i.shape[1], 0, i.shape[1], 0]) + b[:, [2, 1, 0, 3]] * (-1, 1, -1, 1)),
+        PHOTOS, "coordinates", "coordinates.from_the_right",
+    ),
     "width for height": (
         lambda: seeing(lambda at, i: at / size(i) * size(i)[::-1]), PHOTOS, "coordinates", "coordinates.wrong_factors",
     ),

@@ -16,7 +16,7 @@ from instar.systems.check.results import Result, problem
 from instar.warp import Size, Warp
 
 MIRROR = "mirror(h)"
-PROBES = (MIRROR, "stretch(1, 0.6)", "pad(0.3, top_bottom)", "pad(0.3, left_right)")
+PROBES = (MIRROR, "stretch(1, 0.6)", "pad(0.3, top_bottom)", "pad(0.3, left_right)", "pad(0.3) | shift(0.15, y=0.15)")
 """Everything stays in the image, and what goes wrong on the way into a model and back goes wrong differently."""
 ASTRAY = 0.03
 """A share of the image's size: answers that are off by less follow the image."""
@@ -48,6 +48,12 @@ def _margins(size: Size, side: int) -> Floats:
     return np.array([side - size[0], side - size[1]]) / 2
 
 
+def _flipped(places: Floats, size: Size, axis: int) -> Floats:
+    flipped = places.copy()
+    flipped[:, axis] = size[axis] - places[:, axis]
+    return np.sort(flipped, axis=0) if len(places) == 2 else flipped  # of a box, the upper left corner comes first
+
+
 def _shares(size: Size, side: int) -> Floats:
     return np.array(size) / side
 
@@ -59,6 +65,14 @@ ORDERS = (
         "coordinates.wrong_factors", "x multiplied by the height and y by the width",
         lambda at, size: at * size / np.array(size[::-1]),
         "Exchange the two factors: image.shape is (height, width, 3)",
+    ),
+    Reading(
+        "coordinates.from_below", "y counted from the bottom", lambda at, size: _flipped(at, size, 1),
+        "Subtract y from the height: y goes down from the top edge",
+    ),
+    Reading(
+        "coordinates.from_the_right", "x counted from the right", lambda at, size: _flipped(at, size, 0),
+        "Subtract x from the width: x goes right from the left edge",
     ),
     Reading(
         "coordinates.xywh", "x, y, width and height", lambda at, size: np.stack([at[0], at[0] + at[1]]),
