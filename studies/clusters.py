@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
-from instar.stats import clustered_difference, clustered_wilson, moments
+from instar.stats import clustered_difference, clustered_interval, moments
 
 RESULT = Path(__file__).with_suffix(".json")
 Floats = npt.NDArray[np.float64]
@@ -59,7 +59,7 @@ def covered(
         heads = (1 - correlation) / correlation
         own = rng.beta(rate * heads, (1 - rate) * heads, trials.shape)
     hits = rng.binomial(trials, own)
-    low, high = clustered_wilson(moments(hits, trials))
+    low, high = clustered_interval(moments(hits, trials))
     every = trials.sum(0)
     worth = every / (1 + ((trials**2).sum(0) / every - 1) * correlation)
     share = hits.sum(0) / every

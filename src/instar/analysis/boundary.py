@@ -35,7 +35,7 @@ QUANTILES = (0.1, 0.25, 0.75, 0.9)
 COUNTED = ("broken", "unbroken", "lost", "broken before")
 """What became of the cases that count in a curve."""
 MOST_NOT_MONOTONIC = 0.1
-"""If more of the probed cases hold again at a larger change, unasked levels break others earlier than it was seen."""
+"""If a larger share of the probed cases pass again at a larger change, levels between the tested ones hide limits."""
 
 _LIMITS: dict[str, type[pl.DataType]] = {
     "family": pl.String,
@@ -231,7 +231,7 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
     probed = [row for row in counted if row["status"] != "broken before" and row["probes"] != 0]
     beyond = sum(row["held_beyond"] for row in limits)
     missed = any(row["asked"] < len(bound.rules) for row in probed if row["status"] != "lost")
-    told = not (missed and beyond > MOST_NOT_MONOTONIC * len(probed))
+    estimable = not (missed and beyond > MOST_NOT_MONOTONIC * len(probed))
     common: Row = {"family": bound.family, "ray": bound.ray.name}
     rows = [
         {
@@ -240,9 +240,9 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
             **_at(bound, level, "value", "second"),
             "at_risk": int(curve.at_risk[level]),
             "broken": int(curve.broken[level]),
-            "share": float(curve.share[level]) if told and not np.isnan(curve.share[level]) else None,
-            "low": (float(curve.low[level]) if counted else 0.0) if told else None,
-            "high": float(curve.high[level]) if told else None,
+            "share": float(curve.share[level]) if estimable and not np.isnan(curve.share[level]) else None,
+            "low": (float(curve.low[level]) if counted else 0.0) if estimable else None,
+            "high": float(curve.high[level]) if estimable else None,
         }
         for level in range(len(bound.rules) + 1)
     ]
@@ -254,11 +254,11 @@ def _summary(limits: Sequence[Row], bound: Bound) -> tuple[list[Row], Row]:
         **{name.replace(" ", "_"): statuses.count(name) for name in ("not judged", "not applicable", "unfinished")},
         "failed": sum(row["status"] == "lost" and row["failed"] for row in limits),
         **_at(bound, max(ends, default=math.nan), "judged_to", "second_judged_to"),
-        **_quantiles(curve, bound, len(counted) if told else 0),
-        **_seen(counted if told else []),
+        **_quantiles(curve, bound, len(counted) if estimable else 0),
+        **_seen(counted if estimable else []),
         "held_beyond": beyond,
         "probed": len(probed),
-        "not_monotonic": not told,
+        "not_monotonic": not estimable,
         "broken_below": sum(row["broken_below"] for row in limits),
         "unprobed": sum(row["probes"] == 0 and row["status"] in ("broken", "unbroken") for row in limits),
         "levels": len(bound.rules),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from instar.stats import clustered_wilson
+from instar.stats import clustered_interval
 
 MOMENTS = ("clusters", "hits", "trials", "squares", "products", "trials_squared")
 """What is summed over cases, in the order of `instar.stats.moments`."""
@@ -26,5 +26,5 @@ def clustered(trials: pl.DataFrame, by: str) -> pl.DataFrame:
         hits=pl.col("hits").sum(),
         trials=pl.col("trials").sum(),
     )
-    low, high = clustered_wilson([sums[name].to_numpy() for name in MOMENTS])
+    low, high = clustered_interval([sums[name].to_numpy() for name in MOMENTS])
     return sums.select(by).with_columns(pl.Series("low", low), pl.Series("high", high))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from instar.analysis.run import Run
 
 MOST_CASES = 2000
-"""Cases whose verdicts are looked at: more take long and say no more."""
+"""Most cases whose verdicts are used; more take longer and add no evidence."""
 CASES = 300
-"""Cases whose objects are looked at."""
+"""Most cases whose objects are used."""
 LEVEL = 0.005
 """Highest p of a pattern."""
 FACTOR = 3.0
@@ -118,8 +118,8 @@ class _Seen:
     owners: npt.NDArray[np.int64]
     hits: Bools
     judged: Bools
-    unchanged: float | None
-    """The share of the instances that deviate when nothing was changed; None if that is unknown."""
+    unchanged: float
+    """Share of the instances that deviate without any change; 0 if that was not predicted."""
 
     @classmethod
     def of(cls, run: Run, threshold: float | None, judging: str) -> _Seen:
@@ -134,7 +134,7 @@ class _Seen:
         split = matrix.cases.str.split_exact(BETWEEN, 1).struct.rename_fields(["case", "target"]).struct.unnest()
         owners = split["case"].rank("dense").to_numpy().astype(np.int64) - 1
         changes = _changes(run) if hits[~same].any() else {}
-        unchanged = int(hits[same].sum()) / tried if tried else None
+        unchanged = int(hits[same].sum()) / max(1, tried)
         return cls(run, judging, matrix.rules, families, changes, split, owners, hits, judged, unchanged)
 
     @property
@@ -177,7 +177,7 @@ class _Seen:
         if not others or not members:
             return None
         rows = self.at(others)[:, None], self.at(members)[:, None]
-        return _apart(self.counts(*rows), self.unchanged or 0.0, factor)
+        return _apart(self.counts(*rows), self.unchanged, factor)
 
 
 def _apart(counts: Floats, unchanged: float = 0.0, factor: float = FACTOR) -> Mapping[str, Any] | None:
@@ -194,7 +194,7 @@ def _apart(counts: Floats, unchanged: float = 0.0, factor: float = FACTOR) -> Ma
 
 
 def _changes(run: Run) -> dict[str, str]:
-    """What each rule changes, from the warps that the run stored and from how the transformation works."""
+    """Classify the rules by what they change, using the stored warps and the declarations of transformations."""
     cases = run.store.cases(["case"])["case"].head(CASES)
     columns = ["case", "follow_up", "width", "height", "warp"]
     rows = run.store.predictions(columns, where=of_cases(cases) & (pl.col("status") == "ok"))
@@ -225,7 +225,7 @@ def _changes(run: Run) -> dict[str, str]:
 
 
 def _only(code: str, members: Sequence[str], others: Sequence[str]) -> Callable[[_Seen], Pattern | None]:
-    """A pattern of rules that are violated when they change one thing, and kept when they change another.
+    """Build a test for rules that are violated if they change one thing, and kept if they change another.
 
     One family alone makes no pattern, and hides none: greyscale takes every object from a model that knows colours.
     """
@@ -254,7 +254,7 @@ _ONLY = (
 
 
 def _any_change(seen: _Seen) -> Pattern | None:
-    """Every rule is violated about as often as every other one, and nothing is without a change."""
+    """Test whether all rules are violated about equally often, but nothing without a change."""
     rules, same = seen.names(MOVES, RESIZES, *PIXELS), [r for r in seen.rules if seen.families[r] == "identity"]
     moves, pixels = seen.rate(seen.names(MOVES)), seen.rate(seen.names(*PIXELS))
     rates = seen.family_rates(rules)
@@ -312,7 +312,7 @@ LINES = (0.3, 0.4, 0.6, 0.7)
 
 
 def _seam(seen: _Seen) -> Pattern | None:
-    """What touches the middle line of the frame is lost or cut, unlike what touches the lines beside it."""
+    """Test whether objects on the middle line of the frame fail more often than objects on lines beside it."""
     objects = _objects(seen)
     if objects is None:
         return None
@@ -325,7 +325,7 @@ def _seam(seen: _Seen) -> Pattern | None:
         beside = pl.any_horizontal(_touches(axis, size, line) for line in LINES) & ~middle
         sides = [pl.col("hit") & beside, beside, pl.col("hit") & middle, middle]
         counts = targets.group_by("case").agg(side.sum().alias(str(at)) for at, side in enumerate(sides))
-        figures = _apart(counts.select("0", "1", "2", "3").to_numpy().astype(np.float64), seen.unchanged or 0.0)
+        figures = _apart(counts.select("0", "1", "2", "3").to_numpy().astype(np.float64), seen.unchanged)
         if figures is not None:
             found["vertical" if axis == "x" else "horizontal"] = figures
     if not found:
@@ -335,7 +335,7 @@ def _seam(seen: _Seen) -> Pattern | None:
 
 
 def _touches(axis: str, size: str, line: float) -> pl.Expr:
-    """Whether a box touches a line of the source's frame, or would touch it in the follow-up."""
+    """Return an expression that is true if a box touches a line in the source, or would touch it in the follow-up."""
     return pl.any_horizontal(
         (pl.col(f"{axis}0{side}") - 1 <= line * pl.col(f"{size}{side}"))
         & (pl.col(f"{axis}1{side}") + 1 >= line * pl.col(f"{size}{side}"))
@@ -407,7 +407,7 @@ def _most_objects(seen: _Seen) -> Pattern | None:
     full, fewer = (int(cases.is_in(failing.implode()).sum()) for cases in (at, below["case"]))
     p = float(fisher_excess(full, len(at), fewer, below.height))
     rate, others = full / len(at), fewer / below.height
-    if p > LEVEL or rate < FACTOR * max(others, seen.unchanged or 0.0):
+    if p > LEVEL or rate < FACTOR * max(others, seen.unchanged):
         return None
     pairs = rows.join(violated, on=["case", "follow_up"], how="semi").filter(pl.col("case").is_in(at.implode()))
     if 2 * pairs.filter(pl.col("count") == most).height < pairs.height:  # a limit gives other objects, not fewer
@@ -427,7 +427,7 @@ GRID_FACTOR = 1.5
 
 
 def _coarse_grid(seen: _Seen) -> Pattern | None:
-    """Coordinates lie on a grid, and rules are violated when they move things between its cells."""
+    """Test whether coordinates are on a grid and rules that move objects between its cells are violated."""
     moved = seen.names(MOVES, RESIZES)
     rest, outlier = seen.without_outlier(seen.names(*PIXELS))
     figures = seen.apart(rest, moved, GRID_FACTOR)  # the grid itself is evidence, so that the rates may differ by less
@@ -471,7 +471,7 @@ def _coarse_grid(seen: _Seen) -> Pattern | None:
 
 
 def _share_on_grid(values: Floats, steps: Floats) -> float:
-    """The share of coordinates within half a pixel of one place in their cells, wherever the grid begins."""
+    """Return the share of coordinates within half a pixel of one place in their cells, wherever the grid begins."""
     angles = 2j * np.pi * values / steps
     begin = np.angle(np.exp(angles).mean())
     off = np.abs(np.angle(np.exp(angles - 1j * begin))) / (2 * np.pi) * steps

@@ -24,7 +24,7 @@ from instar.analysis.severities import (
     shown_status,
 )
 from instar.engine.progress import FAILURES, alike_reasons
-from instar.stats import clustered_wilson, moments, wilson
+from instar.stats import clustered_interval, moments, wilson
 
 NOISE_SHARE = 0.95
 """The noise floor: this share of the cases stay at or below it when nothing was changed."""
@@ -83,7 +83,7 @@ def rates(
 ) -> pl.DataFrame:
     """Per rule: how many pairs were judged and violated, the rate with its interval (Wilson's, or
     one that holds at every look), and what was not judged. By target, those of a case count as a cluster
-    (`clustered_wilson`).
+    (`clustered_interval`).
 
     `thresholds` gives each rule's threshold; a rule in `alphas` is violated where its test's p is at most that.
     Rates are over what was judged. Pairs in which nothing was found in either input, pairs that are not applicable and
@@ -130,7 +130,7 @@ def rates(
 def _clustered(hit: Bools, judged: Bools, owners: npt.NDArray[np.int64], confidence: float) -> tuple[float, float]:
     """The interval of a share of the targets: those of a case are no independent trials."""
     hits, trials = (np.bincount(owners, which, owners.max(initial=0) + 1) for which in (hit, judged))
-    low, high = clustered_wilson(moments(hits[:, None], trials[:, None]), confidence)
+    low, high = clustered_interval(moments(hits[:, None], trials[:, None]), confidence)
     return float(low[0]), float(high[0])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from instar.outputs import Row, Schema
-from instar.stats import binomial_excess, clustered_wilson, holm, moments, wilson
+from instar.stats import binomial_excess, clustered_interval, holm, moments, wilson
 
 LEVEL = 0.05
 """A test rejects where its p is at most this, unless another level is asked for."""
@@ -110,7 +110,7 @@ def _pooled(rows: Sequence[Row], family: str | None, cases: pl.DataFrame, level:
     least = table.select(pl.col("p_least", "p", "p_corrected").min()).row(0, named=True)
     able = cases.filter(pl.col("rule").is_in(table["rule"].to_list()) & _able(level))
     counts = able.group_by("case").agg(hits=(pl.col("p") <= level).sum(), tests=pl.len())
-    ends = clustered_wilson(moments(counts["hits"].to_numpy(), counts["tests"].to_numpy()))
+    ends = clustered_interval(moments(counts["hits"].to_numpy(), counts["tests"].to_numpy()))
     return {
         "rule": None,
         "family": family,

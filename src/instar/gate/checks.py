@@ -222,7 +222,7 @@ class _Gate:
         share, most = again.differing / again.pairs, self.policy.not_repeatable
         shown, allowed = beside_limit(share, most)
         pairs = of_total(again.differing, again.pairs, "violating pair")
-        words = f"Asked again, the model gave another output for {pairs} ({shown}); at most {allowed} may differ."
+        words = f"A second prediction gave another output for {pairs} ({shown}); at most {allowed} may differ."
         yield self._share("not_repeatable", words, share, most)
 
     # -- what a limit is of

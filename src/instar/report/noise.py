@@ -68,7 +68,7 @@ def repeated_finding(repeated: Repeated) -> Finding:
     pairs = of_total(repeated.differing, repeated.pairs, "violating pair")
     passing = f" With the second output, {repeated.passing:,} of them violate no rule." if repeated.passing else ""
     words = (
-        f"Asked again, the model gave another output for {pairs} (for example, {follow_up} of {case}).{passing} Its "
+        f"A second prediction gave another output for {pairs} (for example, {follow_up} of {case}).{passing} Its "
         "outputs depend on chance or on the inputs before: reset its state before each input, or declare that it isn't "
         "deterministic."
     )

@@ -1,4 +1,4 @@
-"""What many violated rules have in common, in words."""
+"""Word the pattern that many violated rules have in common."""
 
 from __future__ import annotations
 

@@ -95,18 +95,19 @@ def binomial_bounds(hits: int, trials: int, confidence: float = 0.95) -> tuple[f
 
 Counts = npt.NDArray[np.integer[Any] | np.floating[Any]]
 UNSEEN = 2.0
-"""So many hits are taken to be alike in their clusters beside those that were seen: fewer cover too seldom, more make
-intervals wider for nothing (`studies/clusters.py`)."""
+"""Weight, in hits, of the assumption that all trials of a cluster are alike. If smaller, intervals cover too seldom; if
+larger, they are wider without need (`studies/clusters.py`)."""
 
 
 def clustered_share(hits: npt.ArrayLike, trials: npt.ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of a share whose trials come in clusters that are alike, as the pairs of one case are: hits and
-    trials of each cluster (see `clustered_wilson`).
+    """Return the interval of a share whose trials come in clusters, such as the pairs of one case.
+
+    `hits` and `trials` are those of each cluster (see `clustered_interval`).
 
     >>> tuple(round(end, 3) for end in clustered_share([1, 1, 0], [1, 1, 1]))
     (0.094, 0.992)
     """
-    low, high = clustered_wilson(moments(np.asarray(hits, np.float64), np.asarray(trials, np.float64)), confidence)
+    low, high = clustered_interval(moments(np.asarray(hits, np.float64), np.asarray(trials, np.float64)), confidence)
     return float(low), float(high)
 
 
@@ -117,39 +118,37 @@ def moments(hits: Counts, trials: Counts) -> tuple[Counts, ...]:
     return tuple(np.asarray(part.sum(0)) for part in parts)
 
 
-def clustered_wilson(sums: Sequence[Counts], confidence: float = 0.95) -> tuple[Floats, Floats]:
+def clustered_interval(sums: Sequence[Counts], confidence: float = 0.95) -> tuple[Floats, Floats]:
     """Return the intervals of many shares at once, by the `moments` of their clusters.
 
-    Each is Clopper and Pearson's, of as many independent trials as the clusters tell (Korn and Graubard 1998,
-    "Confidence intervals for proportions with small expected number of positive counts estimated from survey data").
-    With one trial in each cluster it is exactly Clopper and Pearson's; without any hit it counts clusters. A few hits
-    can hide that clusters are alike, which would make the share larger, not smaller: only the end on the far side of
-    them counts trials cautiously.
+    Each is the interval of Clopper and Pearson for the effective number of trials (Korn and Graubard 1998, "Confidence
+    intervals for proportions with small expected number of positive counts estimated from survey data"). With one trial
+    in each cluster the number is exact. Few hits don't show how strongly the trials of a cluster are correlated, and a
+    missed correlation hides a larger share: the end on the other side of few hits uses a cautious number.
 
     `studies/clusters.py` has the coverage: at least 94 % for 10 to 300 clusters of 1 to 30 trials.
 
-    >>> [round(float(end), 3) for end in clustered_wilson(moments(np.array([1] * 5 + [0] * 15), np.array([1] * 20)))]
+    >>> [round(float(end), 3) for end in clustered_interval(moments(np.array([1] * 5 + [0] * 15), np.array([1] * 20)))]
     [0.087, 0.491]
     """
     from scipy.special import betaincinv
 
     _, hits, trials, *_ = sums
     share = hits / np.maximum(trials, 1)
-    told, cautious = _independent(sums, confidence)
+    estimated, cautious = _effective_trials(sums, confidence)
     side = (1 - confidence) / 2
-    below, above = np.where(share < 0.5, told, cautious), np.where(share > 0.5, told, cautious)
+    below, above = np.where(share < 0.5, estimated, cautious), np.where(share > 0.5, estimated, cautious)
     low = betaincinv(np.where(hits > 0, share * below, 1.0), (1 - share) * below + 1, side)
     high = betaincinv(share * above + 1, np.where(hits < trials, (1 - share) * above, 1.0), 1 - side)
     return np.where(hits > 0, low, 0.0), np.where(hits < trials, high, 1.0)
 
 
-def _independent(sums: Sequence[Counts], confidence: float) -> tuple[Floats, Floats]:
-    """Return how many independent trials tell as much of a share as these in clusters do: as the hits show it, and
-    cautiously.
+def _effective_trials(sums: Sequence[Counts], confidence: float) -> tuple[Floats, Floats]:
+    """Return the effective number of trials, as estimated from the hits, and a cautious one.
 
-    The design effect is that of the linearised share, with Student's quantiles for the number of clusters (Kish's
-    n²/Σn², if they differ in size). Few hits tell little of it: cautiously it is drawn towards that of clusters whose
-    trials are all alike, as if `UNSEEN` more hits had said so (a geometric mean, weighted by hits).
+    The estimate divides by the design effect of the linearised share, and uses Student's quantiles for the number of
+    clusters (Kish's n²/Σn² if their sizes differ). The cautious number is the geometric mean of the estimate and the
+    number of clusters, weighted by the effective hits and by `UNSEEN`.
     """
     from scipy.special import stdtrit
 
@@ -162,21 +161,20 @@ def _independent(sums: Sequence[Counts], confidence: float) -> tuple[Floats, Flo
     effect = np.where(chance > 0, spread * clusters / np.maximum(clusters - 1, 1) / np.where(chance > 0, chance, 1), 1)
     tail = (1 + confidence) / 2
     unsure = (stdtrit(np.maximum(alike - 1, 1), tail) / stdtrit(np.maximum(tried - 1, 1), tail)) ** 2
-    told = tried / np.maximum(effect * unsure, 1.0)
+    estimated = tried / np.maximum(effect * unsure, 1.0)
     weight = UNSEEN / (UNSEEN + chance / np.maximum(effect, 1.0))
-    cautious = told ** (1 - weight) * alike**weight
+    cautious = estimated ** (1 - weight) * alike**weight
     one_each = trials <= clusters
-    told, cautious = (np.where(clusters > 1, counted, alike) for counted in (told, cautious))
-    return np.where(one_each, tried, told), np.where(one_each, tried, cautious)
+    estimated, cautious = (np.where(clusters > 1, counted, alike) for counted in (estimated, cautious))
+    return np.where(one_each, tried, estimated), np.where(one_each, tried, cautious)
 
 
 def clustered_difference(counts: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """The second share less the first, and its 95 % interval, of counts (…, clusters, 4): hits and trials of either
-    side.
+    """Return the second share less the first, and its 95 % interval.
 
-    It is made of the intervals of both shares (`clustered_wilson`) and of how far the clusters of both sides go
-    together, as Newcombe's is (1998, method 10; Zou and Donner 2008). Few hits tell little of that: the correlation is
-    drawn towards 0, as if one more hit had told of none. `studies/clusters.py` has the coverage.
+    `counts` are (…, clusters, 4): hits and trials of either side. The interval combines those of both shares
+    (`clustered_interval`) with the correlation between the sides (Newcombe 1998, method 10; Zou and Donner 2008). The
+    correlation is shrunk towards 0 with the weight of one hit. `studies/clusters.py` has the coverage.
 
     >>> [round(float(end), 2) for end in clustered_difference([[1, 2, 2, 2], [1, 2, 2, 2], [0, 1, 1, 1]])]
     [0.6, -0.3, 0.95]
@@ -199,8 +197,8 @@ def _side(hits: Floats, trials: Floats) -> tuple[Floats, Floats, Floats, Floats,
     """What each cluster has above its share of the hits; the share with its interval, and how many hits tell of it."""
     sums = moments(hits, trials)
     share = np.asarray(hits.sum(0) / np.maximum(trials.sum(0), 1))
-    told, _ = _independent(sums, 0.95)
-    return hits - share * trials, share, *clustered_wilson(sums), share * (1 - share) * told
+    estimated, _ = _effective_trials(sums, 0.95)
+    return hits - share * trials, share, *clustered_interval(sums), share * (1 - share) * estimated
 
 
 def paired_bound(first_only: int, second_only: int, count: int, confidence: float = 0.95) -> float:

@@ -13,7 +13,7 @@ import pytest
 import instar
 from instar import Poses, Run
 from instar.skeleton import Skeleton, skeleton
-from instar.stats import clustered_wilson, moments, wilson
+from instar.stats import clustered_interval, moments, wilson
 from instar.store import Piece, Store, pieces
 from instar.suites import Suite
 from instar.tasks.met_pose import landmarks
@@ -124,7 +124,7 @@ def test_counted_by_hand(tmp_path: Path) -> None:
 
 
 def ends_of(hits: list[int], trials: list[int]) -> tuple[float, ...]:
-    return tuple(map(float, clustered_wilson(moments(np.array(hits), np.array(trials)))))
+    return tuple(map(float, clustered_interval(moments(np.array(hits), np.array(trials)))))
 
 
 def test_the_pairs_of_one_case_are_a_cluster_under_all_rules_and_under_one(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from instar.engine import DEFAULT, SOURCE_ANSWERED, chunks, evidence, with_right
 from instar.outputs.poses import PoseBatch, Poses
 from instar.relations import BoundRule, LandmarkErrors, aggregated, own_equivariance, pose_pairs
 from instar.skeleton import Part, Skeleton
-from instar.stats import clustered_wilson
+from instar.stats import clustered_interval
 from instar.store import KEY
 
 Floats = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ def landmark_table(run: Run, *, grid: Sequence[float] | None = None, judging: st
 
     `median` is the median severity within 1.2 % (0 below 0.0001): it is taken from a histogram, since the distances
     of a large run do not fit into memory. Rates are exact. The pairs of one case, of all its subjects, draws and rules,
-    are no independent trials: intervals take them as a cluster (`clustered_wilson`).
+    are no independent trials: intervals take them as a cluster (`clustered_interval`).
     """
     manifest = run.manifest
     kind = manifest.system.kind
@@ -153,7 +153,7 @@ class _Tally:
         rows: list[tuple[object, ...]] = []
         clusters, tried, tried_squared = self.tried[..., None]
         hits, squared, products = self.violated
-        low, high = clustered_wilson((clusters, hits, tried, squared, products, tried_squared))
+        low, high = clustered_interval((clusters, hits, tried, squared, products, tried_squared))
         self.bins[-1] = self.bins[self.changing].sum(0)
         for number, rule in enumerate([*(one.id for one in self.rules), None]):
             for place, (landmark, part) in enumerate(landmarks):

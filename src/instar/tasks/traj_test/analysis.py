@@ -14,7 +14,7 @@ from instar.analysis.rates import by_case
 from instar.engine import DEFAULT, SOURCE, chunks
 from instar.outputs.forecast import Forecast, Paths
 from instar.relations import Rule, matrices_of, named_rule
-from instar.stats import clustered_wilson, moments, permutation_test, z_test
+from instar.stats import clustered_interval, moments, permutation_test, z_test
 from instar.store import Row, Schema, Store
 from instar.tasks.traj_test.relations import without_rounding
 from instar.warp import Warp
@@ -214,7 +214,7 @@ def _rate(name: str, tests: pl.DataFrame) -> dict[str, float | None]:
     if tests.is_empty():
         return dict.fromkeys(names)
     cases = tests.group_by("case").agg(hits=pl.col("hit").sum(), tests=pl.len())
-    ends = clustered_wilson(moments(cases["hits"].to_numpy(), cases["tests"].to_numpy()))
+    ends = clustered_interval(moments(cases["hits"].to_numpy(), cases["tests"].to_numpy()))
     return dict(zip(names, (_share(tests["hit"]), *map(float, ends)), strict=True))
 
 
